@@ -1,0 +1,1 @@
+"""A small agents system, built a stage at a time."""

@@ -1,0 +1,62 @@
+"""The validator: every YAML file of a registry gets a verdict; none is skipped."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from agent.schema import check
+from agent.yaml_file import YamlError, read_yaml
+
+SUFFIX = ".card.yaml"
+FORM = Path(__file__).resolve().parent.parent / "registry" / "card.schema.json"
+
+
+class Verdict(NamedTuple):
+    """What the validator says of one file. Its data may be used when there are no errors."""
+
+    path: Path
+    data: Any
+    errors: list[tuple[int, str]]  # line; what is wrong and the mend
+
+
+def judge_registry(folder: Path) -> list[Verdict]:
+    """A verdict for every YAML file below `folder`, ordered by path."""
+    files = [path for path in folder.rglob("*") if path.suffix.lower() in (".yaml", ".yml")]
+    verdicts, first = [judge_file(path) for path in sorted(files)], dict[str, Path]()
+    for verdict in verdicts:
+        other = first.setdefault(verdict.path.name, verdict.path)
+        if other != verdict.path:
+            verdict.errors.append((1, f"{other} has the same name: rename one"))
+    return verdicts
+
+
+def shared_examples(verdicts: list[Verdict]) -> list[str]:
+    """What stands in two good cards, as a warning: a request like that has two best cards."""
+    first, found = dict[str, Path](), []
+    for path, data, _ in (verdict for verdict in verdicts if not verdict.errors):
+        for example in data["examples"]:
+            other = first.setdefault(example.strip().casefold(), path)
+            if other != path:
+                found.append(f"{example!r} stands in {other.name} and {path.name}: reword one")
+    return found
+
+
+def judge_file(path: Path) -> Verdict:
+    """The verdict for one file. Nothing is raised."""
+    name = path.name.removesuffix(SUFFIX)
+    if name == path.name:
+        return Verdict(path, None, [(1, f"a card's file ends in {SUFFIX}: rename it or move it")])
+    try:
+        data, lines = read_yaml(path.read_bytes())
+    except YamlError as error:
+        return Verdict(path, None, [(error.line, error.message)])
+    except (OSError, ValueError, OverflowError) as error:
+        return Verdict(path, None, [(1, f"cannot be read ({error}): mend or move it")])
+    found = list(check(data, json.loads(FORM.read_text(encoding="utf-8"))))
+    if not found and data["name"] != name:
+        found.append((("name",), f"the name is not the file's: write {name!r}"))
+    for key in ("examples", "tools") if not found else ():
+        names = [item["name"] if isinstance(item, dict) else item for item in data[key]]
+        twice = [i for i, item in enumerate(names) if item in names[:i]]
+        found += [((key, i), f"{names[i]!r} stands in {key} twice: keep one") for i in twice]
+    return Verdict(path, data, sorted((lines.get(where, 1), what) for where, what in found))
