@@ -1,0 +1,1 @@
+"""Measurements that the lessons quote and that tests hold to their bars."""
