@@ -1,0 +1,84 @@
+"""Maintainers: run the commands that lessons and the README show, and write their outputs anew."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import subprocess
+from pathlib import Path
+
+from workshop.errors import Problem
+from workshop.lesson import Lesson, console_commands
+from workshop.line import ensure_built
+from workshop.outputs import differences
+from workshop.readme import update
+from workshop.repo import open_repo
+from workshop.series import write
+from workshop.show import added_lines, lesson_path
+from workshop.trees import show_stage
+
+README_TOLERANCE = 0.02
+NOT_RUN = ("just test", "just setup")  # the run itself, and what comes before it
+
+
+def refresh(root: Path, words: list[str]) -> int:
+    """Bring the shown outputs of the stages named, or of all and the README, up to date."""
+    repo = open_repo(root)
+    line = ensure_built(repo)
+    added = added_lines(repo, line)
+    stages = [line.resolve(word) for word in words] or list(line.stages)
+    for stage in stages:
+        path = lesson_path(root, stage)
+        lesson = Lesson.read(path)
+        with contextlib.redirect_stdout(io.StringIO()):
+            show_stage(root, str(stage.number), reset=False, as_json=True)
+        tree = root / ".stages" / stage.folder
+        report(root, path, renew(path, lesson.commands, tree, lesson.tolerance))
+        text = path.read_text(encoding="utf-8")
+        count = f"The change, +{added[stage.slug]} lines in agent/"
+        write(path, re.sub(r"The change, \+\d+ lines in agent/", count, text).encode())
+    if not words:
+        path = root / "README.md"
+        shown = console_commands(path.read_text(encoding="utf-8"))
+        report(root, path, renew(path, shown, root, README_TOLERANCE))
+        update(root)
+    return 0
+
+
+def report(root: Path, path: Path, count: int) -> None:
+    print(
+        f"{path.relative_to(root)}: {count} outputs renewed"
+        if count
+        else f"{path.parent.name}: same"
+    )
+
+
+def renew(path: Path, shown: list[tuple[str, str]], tree: Path, tolerance: float) -> int:
+    """Replace each output that has changed. Returns how many that were."""
+    text, count = path.read_text(encoding="utf-8"), 0
+    for command, output in shown:
+        if not output or command in NOT_RUN or "...\n" in output:
+            continue
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=tree,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+        )
+        out, err = done.stdout.decode(), done.stderr.decode()
+        if not out.strip():
+            raise Problem(f"{command} printed nothing: {err.strip()}", "Nothing was written.")
+        if not all(differences(output, got, tolerance) for got in (out, out + err)):
+            continue
+        shown_last = output.strip().splitlines()[-1:] or [""]
+        if err and shown_last[0].split()[:2] == err.splitlines()[-1].split()[:2]:
+            out += err
+        old = f"$ {command}\n{output}"
+        text = text.replace(
+            old, f"$ {command}\n{out.rstrip()}\n" + ("\n" if output.endswith("\n\n") else "")
+        )
+        count += 1
+    write(path, text.encode())
+    return count

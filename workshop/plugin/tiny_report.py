@@ -1,0 +1,175 @@
+"""A pytest plugin: writes what happened to each test as JSON, and whose `agent` was tested.
+
+A line a fact, as it happens, so that a process that ends in the middle of a test leaves all of
+it but the end. It stands in a folder of its own, so that putting it on the path puts nothing
+else there.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPORT = Path(os.environ["TINY_REPORT"])
+SECONDS = float(os.environ.get("TINY_TEST_SECONDS", "0"))  # that one test may take; 0 is any
+BYTES = 64 * 1024 * 1024  # that one file may grow to
+MEMORY = 2 * 1024 * 1024 * 1024
+TREE = Path.cwd().resolve()
+COLLECTED: dict[str, BaseException] = {}  # what importing a file of tests raised
+HUNG = False
+FAILED: set[str] = set()  # the tests that failed, so that one counts once
+LAST = ""  # why no test is run after this one
+
+
+def note(fact: dict[str, Any]) -> None:
+    with REPORT.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(fact) + "\n")
+
+
+def pytest_configure() -> None:
+    if not SECONDS:
+        return
+    signal.signal(signal.SIGALRM, ring)
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (BYTES, resource.RLIM_INFINITY))
+        if sys.platform == "linux":
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
+
+
+def ring(*_: object) -> None:
+    global HUNG, LAST
+    HUNG, LAST = True, "a test hung"
+    pytest.fail(f"it did not come to an end within {SECONDS:g} seconds")
+
+
+def set_alarm() -> None:
+    # It rings again and again: what is raised may be swallowed by the code that hangs.
+    if SECONDS:
+        signal.setitimer(signal.ITIMER_REAL, SECONDS, 1.0)
+
+
+def stop_alarm() -> None:
+    if SECONDS:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Any:
+    note({"start": collector.nodeid, "point": ""})
+    set_alarm()
+    yield
+    stop_alarm()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Any:
+    note({"start": item.nodeid, "point": point_of(item)})
+    yield
+    if LAST:
+        item.session.shouldstop = LAST
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call() -> Any:
+    set_alarm()
+    yield
+    stop_alarm()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_setup() -> Any:
+    set_alarm()
+    yield
+    stop_alarm()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Any:
+    global LAST
+    outcome = yield
+    report = outcome.get_result()
+    if report.when != "call" and (not report.failed or item.nodeid in FAILED):
+        return
+    error = call.excinfo
+    if report.failed:
+        FAILED.add(item.nodeid)
+    if SECONDS and error and isinstance(error.value, MemoryError):
+        LAST = "out of memory"  # what captures the output is broken now
+    note(
+        {
+            "test": item.nodeid,
+            "point": point_of(item),
+            "outcome": report.outcome,
+            "error": error.typename if error else None,
+            "message": said(error.value)[:4000] if error else None,
+            **(place_of(error.value) if error and report.failed else {}),
+        }
+    )
+
+
+def pytest_exception_interact(node: Any, call: Any, report: Any) -> None:
+    if isinstance(report, pytest.CollectReport):
+        COLLECTED[report.nodeid] = call.excinfo.value
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        error = COLLECTED.get(report.nodeid)
+        note(
+            {
+                "test": report.nodeid,
+                "point": "",
+                "outcome": "failed",
+                "error": "CollectError",
+                "message": str(report.longrepr)[-4000:],
+                **(place_of(error) if error else {}),
+            }
+        )
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    agent = sys.modules.get("agent")
+    note({"agent": getattr(agent, "__file__", None)})
+
+
+def point_of(item: pytest.Item) -> str:
+    return (getattr(getattr(item, "function", None), "__doc__", None) or "").strip()
+
+
+def said(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception as other:  # an exception class of the learner's own
+        return f"(its text raised {type(other).__name__})"
+
+
+def place_of(error: BaseException) -> dict[str, str]:
+    """Where in the tree's own code, tests aside, an exception or what led to it was raised."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        frames = [
+            (frame.filename, frame.lineno or 0, frame.line or "")
+            for frame in traceback.extract_tb(one.__traceback__)
+        ]
+        if isinstance(one, SyntaxError) and one.filename:
+            frames.append((one.filename, one.lineno or 0, (one.text or "").strip()))
+        for file, line, text in reversed(frames):
+            if file.startswith("<") or not Path(file).is_file():
+                continue
+            with contextlib.suppress(ValueError, OSError):
+                name = Path(file).resolve().relative_to(TREE).as_posix()
+                if not name.startswith("tests/"):
+                    what = "" if HUNG else f"{type(one).__name__}: {said(one)}"[:2000]
+                    return {"place": f"{name}:{line}", "text": text[:200], "cause": what}
+        one = one.__cause__ or one.__context__
+    return {}

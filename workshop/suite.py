@@ -1,0 +1,180 @@
+"""Runs a tree's own tests on that tree's own `agent`, and says what happened to each."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workshop.git import Git
+from workshop.line import Line, Stage
+
+PLUGIN = Path(__file__).resolve().parent / "plugin"
+SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One test: its id, the point of the lesson that it holds, and how it went."""
+
+    test: str
+    point: str
+    outcome: str  # passed, failed, skipped
+    error: str | None  # the exception's type
+    message: str | None
+    place: str | None = None  # the line of the tree's own code that it was raised in
+    text: str = ""  # that line
+    cause: str = ""  # what was raised there
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a run gave. `code` is pytest's exit code, None where the time ran out."""
+
+    code: int | None
+    outcomes: list[Outcome]
+    agent: str | None  # the file of the `agent` that was tested
+    output: str
+    cut: tuple[str, str] | None = None  # the test, and its point, in which the process ended
+
+    @property
+    def failed(self) -> list[Outcome]:
+        return [one for one in self.outcomes if one.outcome == "failed"]
+
+
+def point_order(outcome: Outcome) -> int:
+    """Where a test's point stands in the lesson: Task 3 is 3, and the contract comes after all."""
+    found = re.match(r"Task (\d+)", outcome.point)
+    return int(found[1]) if found else 99
+
+
+def run_tests(
+    tree: Path,
+    tests: list[str] | None = None,
+    *flags: str,
+    seconds: float = SECONDS,
+    each: float = 0,
+    stop: threading.Event | None = None,
+) -> Report:
+    """Run a tree's tests, all or the files named. AssertionError if another `agent` was tested.
+
+    `each` bounds every test: its seconds, and its files and memory too. After one that took
+    longer, no other is run. The environment's TINY_TEST_SCALE multiplies both times. `stop` ends
+    the run before its time.
+    """
+    scale = float(os.environ.get("TINY_TEST_SCALE") or "1")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("TINY_", "PYTHON", "PYTEST_"))}
+    with tempfile.TemporaryDirectory(prefix="tiny-tests-", ignore_cleanup_errors=True) as scratch:
+        report = Path(scratch) / "report.jsonl"
+        env = {
+            **kept,
+            "PYTHONPATH": str(PLUGIN),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "TINY_REPORT": str(report),
+            "TINY_HOME": str(Path(scratch) / "home"),
+        }
+        if each:  # threads of a library would count as memory
+            env |= {"TINY_TEST_SECONDS": str(each * scale), "OPENBLAS_NUM_THREADS": "1"}
+            del env["PYTHONDONTWRITEBYTECODE"]  # the tree is a copy, and many commands run in it
+        env.pop("VIRTUAL_ENV", None)
+        words = ["-q", "-p", "tiny_report", "-p", "no:cacheprovider", "--rootdir", str(tree)]
+        words += ["-c", str(tree / "pyproject.toml"), "--basetemp", str(Path(scratch) / "tmp")]
+        command = [sys.executable, "-s", "-m", "pytest", *words, *flags, *(tests or ["tests"])]
+        said = Path(scratch) / "output"
+        limits = Limits(seconds * scale, 3 * each * scale, report, stop or threading.Event())
+        code = run_bounded(command, tree, env, said, limits)
+        output = last_part(said)
+        facts = read_facts(report)
+    outcomes = [Outcome(**fact) for fact in facts if "test" in fact]
+    ended = [fact["agent"] for fact in facts if "agent" in fact]
+    agent = ended[-1] if ended else None
+    assert agent is None or Path(agent).resolve().is_relative_to(tree.resolve()), (
+        f"the tests of {tree} imported {agent}"
+    )
+    begun = [fact for fact in facts if "start" in fact]
+    cut = None
+    if begun:
+        last = begun[-1]["start"]
+        interrupted = code == 2 and "::" in last and last not in {one.test for one in outcomes}
+        cut = (last, begun[-1]["point"]) if interrupted or not ended else None
+    return Report(code, outcomes, agent, output, cut)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What ends a run: its time, a report that stays as it is for too long (0: any), a stop."""
+
+    seconds: float
+    silence: float
+    report: Path
+    stop: threading.Event
+
+    def reached(self, begun: float) -> bool:
+        if self.stop.is_set() or time.monotonic() - begun > self.seconds:
+            return True
+        if not self.silence or not self.report.exists():
+            return False
+        return time.time() - self.report.stat().st_mtime > self.silence
+
+
+def run_bounded(
+    command: list[str], folder: Path, env: dict[str, str], said: Path, limits: Limits
+) -> int | None:
+    """Run a command until it ends or a limit is reached. Then None. What it started ends too."""
+    with said.open("wb") as file:
+        child = subprocess.Popen(
+            command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=file,
+            stderr=subprocess.STDOUT, start_new_session=True,
+        )  # fmt: skip
+        begun = time.monotonic()
+        try:
+            while not limits.reached(begun):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    return child.wait(timeout=0.3)
+            return None
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+
+def last_part(path: Path, size: int = 64 * 1024) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - size))
+        return file.read().decode(errors="replace")
+
+
+def read_facts(report: Path) -> list[dict[str, Any]]:
+    """The lines of a report. The last may be cut off in the middle."""
+    found = []
+    for row in report.read_text(encoding="utf-8").splitlines() if report.exists() else ():
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(row))
+    return found
+
+
+def own_tests(git: Git, line: Line, stage: Stage) -> list[str]:
+    """The test files that a stage adds or changes."""
+    before = line.before(stage)
+    base = before.commit if before else git("mktree", input=b"").decode().strip()
+    out = git("diff", "--name-only", "-z", "--diff-filter=AM", base, stage.commit, "--", "tests")
+    names = [name for name in out.decode().split("\0") if name]
+    return [name for name in names if name.rpartition("/")[2].startswith("test_")]
+
+
+def lay_out(git: Git, commit: str, folder: Path, *paths: str) -> None:
+    """The files of a commit in a plain folder, without a repository."""
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = git("archive", "--format=tar", commit, *paths)
+    subprocess.run(["tar", "-x", "-C", str(folder)], input=archive, check=True)

@@ -1,0 +1,104 @@
+"""Every command that a lesson or the README shows runs in a fresh clone; outputs are compared."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from workshop.check import chosen_stages
+from workshop.git import Git
+from workshop.lesson import Lesson, console_commands
+from workshop.line import Stage, read_line
+from workshop.outputs import differences
+from workshop.readme import with_table
+from workshop.show import lesson_path
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE = read_line(ROOT)
+
+
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A clone of what stands here, committed or not, in a path with a space. It shares `.venv`."""
+    folder = tmp_path_factory.mktemp("a fresh clone")
+    out = Git(ROOT)("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    for name in filter(None, out.decode().split("\0")):
+        source = ROOT / name
+        if source.is_file():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, folder / name)
+    git = Git(folder)
+    git("init", "--quiet", "-b", "main")
+    git("add", "--all")
+    git("commit", "--quiet", "-m", "a clone")
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    (folder / ".env").write_bytes((folder / ".env.example").read_bytes())
+    (folder / "bin").mkdir()
+    just = folder / "bin" / "just"
+    if not shutil.which(
+        "just"
+    ):  # `python -m workshop test` needs no just: its recipes are one line
+        just.write_text('#!/bin/sh\nexec sh "$TINY_CLONE/workshop/start" "$@"\n')
+        just.chmod(0o755)
+    return folder
+
+
+def run(clone: Path, here: Path, command: str) -> tuple[str, str]:
+    """What a command prints on stdout, and on both, in a folder of the clone, with nothing set."""
+    kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
+    path = os.pathsep.join([os.environ["PATH"], str(clone / "bin")])
+    env = {**kept, "PATH": path, "TINY_CLONE": str(clone), "OMP_WAIT_POLICY": "passive"}
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=here, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+        timeout=300, check=False,
+    )  # fmt: skip
+    out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
+    assert "Traceback" not in err, err
+    return out, out + err
+
+
+def unlike(shown: str, printed: tuple[str, str], tolerance: float) -> list[str]:
+    """How what a page shows differs from stdout, or from all that was printed. "" shows nothing."""
+    if not shown.strip():
+        return []
+    found = [differences(shown, text, tolerance) for text in printed]
+    return min(found, key=len)
+
+
+@pytest.mark.xdist_group("clone")
+@pytest.mark.parametrize("stage", [pytest.param(s, id=s.folder) for s in chosen_stages(LINE)])
+def test_T50_every_command_of_a_lesson_prints_what_the_lesson_shows(
+    stage: Stage, clone: Path
+) -> None:
+    lesson = Lesson.read(lesson_path(ROOT, stage))
+    assert lesson.commands, "the lesson shows no command"
+    said = run(clone, clone, f"just stage {stage.number}")
+    tree = clone / ".stages" / stage.folder
+    assert tree.is_dir(), said[1]
+    for command, shown in lesson.commands:
+        printed = run(clone, tree, command)
+        found = unlike(shown, printed, lesson.tolerance)
+        assert not found, "\n".join([f"$ {command}", *found, "all of it:", printed[1]])
+    proved = [shown for command, shown in lesson.commands if command.endswith(lesson.proof)]
+    assert any(shown.strip() for shown in proved), f"no output is shown for: {lesson.proof}"
+
+
+def test_the_table_of_stages_says_what_the_line_holds() -> None:
+    assert (ROOT / "README.md").read_text(encoding="utf-8") == with_table(ROOT)
+
+
+@pytest.mark.xdist_group("clone")
+@pytest.mark.parametrize("page", ["README.md"])
+def test_T50_every_command_of_a_page_prints_what_the_page_shows(page: str, clone: Path) -> None:
+    commands = console_commands((ROOT / page).read_text(encoding="utf-8"))
+    assert commands
+    for command, shown in commands:
+        if command in ("just test", "just setup"):
+            continue  # this run; and what the clone was made with
+        printed = run(clone, clone, command)
+        found = unlike(shown, printed, 0.02)
+        assert not found, "\n".join([f"$ {command}", *found, "all of it:", printed[1]])

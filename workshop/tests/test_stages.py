@@ -1,0 +1,219 @@
+"""The gate that every stage passes, whatever it is about. A new stage needs nothing new here."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+from workshop.check import chosen_stages
+from workshop.lesson import HEADINGS, Lesson
+from workshop.line import Stage, ensure_built, read_line
+from workshop.repo import Repo, open_repo
+from workshop.series import TREE_PATHS, patch
+from workshop.show import added_lines, lesson_path
+from workshop.suite import lay_out, own_tests, point_order, run_tests
+
+ROOT = Path(__file__).resolve().parents[2]
+LINE = read_line(ROOT)
+STAGES = [pytest.param(stage, id=stage.folder) for stage in chosen_stages(LINE)]
+ALLOWED = {"httpx", "yaml", "numpy", "dotenv", "agent"} | set(sys.stdlib_module_names)
+CONTRACT_ERRORS = {"AssertionError", "Failed"}
+
+
+@functools.cache
+def repo() -> Repo:
+    found = open_repo(ROOT)
+    ensure_built(found)
+    return found
+
+
+@pytest.fixture(scope="session")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("stages")
+
+
+def tree_of(trees: Path, stage: Stage) -> Path:
+    folder = trees / stage.folder
+    if not folder.exists():
+        lay_out(repo().git, stage.commit, folder)
+    return folder
+
+
+def mutants(stage: Stage) -> list[dict[str, str]]:
+    path = ROOT / "stages" / stage.folder / "mutants.yaml"
+    if not path.exists():
+        return []
+    found: list[dict[str, str]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
+MUTANTS = [
+    pytest.param(stage, mutant, id=f"{stage.folder}-{mutant['name']}")
+    for stage in chosen_stages(LINE)
+    for mutant in mutants(stage)
+]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_passes_its_own_tests_and_all_earlier_ones(stage: Stage, trees: Path) -> None:
+    report = run_tests(tree_of(trees, stage))
+    assert report.code == 0, report.output[-4000:]
+    assert all(one.outcome == "passed" for one in report.outcomes), report.output[-2000:]
+    ran = {one.test.split("::")[0] for one in report.outcomes}
+    assert set(own_tests(repo().git, LINE, stage)) <= ran
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_T43_the_stage_before_fails_a_stages_tests_by_its_contract(
+    stage: Stage, tmp_path: Path
+) -> None:
+    git, before = repo().git, LINE.before(stage)
+    own = own_tests(git, LINE, stage)
+    assert own, f"{stage.folder} has no tests of its own"
+    tree = tmp_path / "tree"
+    if before:
+        lay_out(git, before.commit, tree)
+    else:
+        (tree / "agent").mkdir(parents=True)
+        (tree / "agent" / "__init__.py").touch()
+    shutil.rmtree(tree / "tests", ignore_errors=True)
+    given = Lesson.read(lesson_path(ROOT, stage)).given
+    lay_out(git, stage.commit, tree, "tests", "pyproject.toml", *given)
+    report = run_tests(tree, own)
+    assert report.failed, f"the tests of {stage.folder} pass before it"
+    odd = [one for one in report.failed if one.error not in CONTRACT_ERRORS]
+    assert not odd, "\n".join(f"{one.test}: {one.error}: {one.message}" for one in odd[:5])
+
+
+class Hollow(ast.NodeTransformer):
+    """Keeps every name, and empties every function."""
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body = [ast.Return(ast.Constant(None))]
+        return node
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_T43_a_stub_that_satisfies_imports_fails(stage: Stage, tmp_path: Path) -> None:
+    git, before = repo().git, LINE.before(stage)
+    lay_out(git, stage.commit, tmp_path)
+    base = before.commit if before else git("mktree", input=b"").decode().strip()
+    changed = git("diff", "--name-only", base, stage.commit, "--", "agent", "scripts").decode()
+    for name in changed.split():
+        path = tmp_path / name
+        hollow = Hollow().visit(ast.parse(path.read_text(encoding="utf-8")))
+        path.write_text(ast.unparse(ast.fix_missing_locations(hollow)), encoding="utf-8")
+    report = run_tests(tmp_path, own_tests(git, LINE, stage), "--maxfail=3")
+    assert len(report.failed) >= 3, report.output[-2000:]
+
+
+@pytest.mark.parametrize(("stage", "mutant"), MUTANTS)
+def test_a_wrong_solution_is_caught_at_its_point(
+    stage: Stage, mutant: dict[str, str], tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    lay_out(repo().git, stage.commit, tree)
+    path = tree / mutant["file"]
+    text = path.read_text(encoding="utf-8")
+    assert text.count(mutant["find"]) == 1, f"{mutant['find']!r} does not stand there once"
+    path.write_text(text.replace(mutant["find"], mutant["replace"]), encoding="utf-8")
+    report = run_tests(tree, own_tests(repo().git, LINE, stage))
+    assert report.failed, "all tests pass"
+    first = min(report.failed, key=point_order)
+    point = first.point.split(":")[0]
+    assert point == mutant["caught_by"], f"caught at {point} by {first.test}: {first.message}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_has_at_least_three_wrong_solutions(stage: Stage) -> None:
+    assert len(mutants(stage)) >= 3
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_test_of_a_stage_names_its_point(stage: Stage, trees: Path) -> None:
+    tree = tree_of(trees, stage)
+    for name in own_tests(repo().git, LINE, stage):
+        for node in ast.walk(ast.parse((tree / name).read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+                point = (ast.get_docstring(node) or "").split(":")[0]
+                assert point == "Contract" or point.startswith("Task "), f"{name}: {node.name}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_stage_never_adds_more_than_150_lines_to_agent(stage: Stage) -> None:
+    assert added_lines(repo(), LINE)[stage.slug] <= 150
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_agent_imports_the_four_packages_and_the_standard_library_only(
+    stage: Stage, trees: Path
+) -> None:
+    for path in (tree_of(trees, stage) / "agent").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, f"{path}: a relative import"
+                names = [node.module or ""]
+            for name in names:
+                assert name.split(".")[0] in ALLOWED, f"{path.name} imports {name}"
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_lesson_has_its_fixed_headings_and_names_what_it_touches(stage: Stage) -> None:
+    lesson = Lesson.read(lesson_path(ROOT, stage))
+    assert tuple(lesson.sections)[1:] == HEADINGS
+    assert lesson.sections[""].strip(), "no hook"
+    assert 2 <= lesson.sections["Hints"].count("<details>") <= 3
+    assert lesson.concept.endswith(".")
+    assert "\n" not in lesson.concept
+    git, before = repo().git, LINE.before(stage)
+    base = before.commit if before else git("mktree", input=b"").decode().strip()
+    changed = git("diff", "--name-only", base, stage.commit, "--", "agent", "scripts").decode()
+    for name in lesson.touches:
+        assert name in changed.split(), f"{name} is not touched"
+    added = added_lines(repo(), LINE)[stage.slug]
+    assert f"The change, +{added} lines in agent/" in lesson.sections["Solution"]
+    assert len(lesson.body.splitlines()) <= 170, "longer than a screen and a half"
+
+
+def test_the_last_stage_is_what_main_holds(tmp_path: Path) -> None:
+    lay_out(repo().git, LINE.stages[-1].commit, tmp_path)
+    ours = {p.relative_to(tmp_path) for p in tmp_path.rglob("*") if p.is_file()}
+    git = repo().git
+    listed = git("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *TREE_PATHS)
+    if not repo().private:
+        main = {Path(name) for name in listed.decode().split("\0") if name}
+        assert main == ours
+    for name in ours:
+        assert (ROOT / name).read_bytes() == (tmp_path / name).read_bytes(), name
+
+
+def test_T34_the_series_says_what_its_commits_say() -> None:
+    before = None
+    for stage in LINE.stages:
+        path = ROOT / "stages" / stage.folder / "change.patch"
+        assert path.read_bytes() == patch(repo(), before.tree if before else None, stage.tree)
+        before = stage
+
+
+def test_the_settings_name_the_four_packages() -> None:
+    data = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    names = {word.split(">")[0].lower() for word in data["project"]["dependencies"]}
+    assert names == {"httpx", "numpy", "python-dotenv", "pyyaml"}
+
+
+def test_agent_never_imports_the_workshop() -> None:
+    found = subprocess.run(
+        ["grep", "-rln", "workshop", ROOT / "agent"], capture_output=True, text=True
+    )
+    assert not found.stdout, found.stdout
