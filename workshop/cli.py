@@ -279,5 +279,3 @@ COMMANDS: dict[str, tuple[str, Command]] = {
     "pages": ("maintainers: write the outputs that lessons and README show anew", pages),
     "publish": ("maintainers: push the tags and the branch `line`", maintain("publish")),
 }
-
-__all__ = ["FAILED", "main"]

@@ -14,6 +14,7 @@ from workshop.git import Git
 from workshop.lesson import Lesson, console_commands
 from workshop.line import Stage, read_line
 from workshop.outputs import differences
+from workshop.pages import NOT_RUN, README_TOLERANCE
 from workshop.readme import with_table
 from workshop.show import lesson_path
 
@@ -97,8 +98,8 @@ def test_T50_every_command_of_a_page_prints_what_the_page_shows(page: str, clone
     commands = console_commands((ROOT / page).read_text(encoding="utf-8"))
     assert commands
     for command, shown in commands:
-        if command in ("just test", "just setup"):
+        if command in NOT_RUN:
             continue  # this run; and what the clone was made with
         printed = run(clone, clone, command)
-        found = unlike(shown, printed, 0.02)
+        found = unlike(shown, printed, README_TOLERANCE)
         assert not found, "\n".join([f"$ {command}", *found, "all of it:", printed[1]])
