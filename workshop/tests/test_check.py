@@ -14,6 +14,15 @@ def test_a_lesson_asks_for_its_stage_alone(course: Course) -> None:
     assert "workshop/tests/test_lessons.py" in found.tests
 
 
+def test_a_second_solution_asks_for_its_stage_alone(course: Course) -> None:
+    folder = next((course.root / "stages").glob("02-*"))
+    (folder / "second" / "agent").mkdir(parents=True)
+    (folder / "second" / "agent" / "echo.py").write_text("x = 1\n", encoding="utf-8")
+    found = what_changed(course.root)
+    assert found.stages == [2]
+    assert "workshop/tests/test_stages.py" in found.tests
+
+
 def test_a_patch_asks_for_all_later_stages(course: Course) -> None:
     patch = next((course.root / "stages").glob("02-*/change.patch"))
     patch.write_bytes(patch.read_bytes() + b"\n")

@@ -324,6 +324,40 @@ def test_move_changes_the_order(tmp_path: Path) -> None:
     assert line_of(root).stages[-1].tree == trees
 
 
+@pytest.mark.parametrize(
+    ("words", "folder"),
+    [(("--rename", "4", "better"), "04-better"), (("--insert", "2", "fresh"), "05-step-d4")],
+)
+def test_a_second_solution_follows_its_stage(
+    root: Path, words: tuple[str, ...], folder: str
+) -> None:
+    second = {"agent/part4.py": b"PART = 2 + 2\n", "agent/own/more.py": b"MORE = 1\n"}
+    for name, data in second.items():
+        put(root, f"stages/04-step-d4/second/{name}", data)
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "second")
+    run(root, "edit", *words)
+    if words[0] == "--insert":
+        put(root, ".edit/02-fresh/agent/fresh.py", b"NEW = 1\n")
+    assert run(root, "save") == 0
+    found = everything(root / "stages")
+    for name, data in second.items():
+        assert found[f"{folder}/second/{name}"].startswith(data)
+    assert sum("/second/" in name for name in found) == len(second)
+
+
+def test_a_second_solution_follows_a_stage_that_moves(tmp_path: Path) -> None:
+    stages = [(slug, {**BASE, **{f"agent/{s}.py": b"X = 1\n" for s in "abc"[: number + 1]}})
+              for number, slug in enumerate(("a", "b", "c"))]  # fmt: skip
+    root = project(tmp_path / "course", stages)
+    put(root, "stages/03-c/second/agent/c.py", b"X = 2 - 1\n")
+    run(root, "edit", "--move", "3", "2")
+    assert run(root, "save") == 0
+    assert slugs(root) == ["a", "c", "b"]
+    assert (root / "stages/02-c/second/agent/c.py").read_bytes() == b"X = 2 - 1\n"
+    assert not list((root / "stages/03-b").glob("second"))
+
+
 def test_rename_gives_a_new_slug_and_keeps_trees(root: Path) -> None:
     before = line_of(root)
     run(root, "edit", "--rename", "3", "better")

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -55,11 +56,31 @@ def mutants(stage: Stage) -> list[dict[str, str]]:
     return found
 
 
+def changed_code(stage: Stage) -> list[str]:
+    """The files of `agent/` and `scripts/` that a stage adds or changes."""
+    git, before = repo().git, LINE.before(stage)
+    base = before.commit if before else git("mktree", input=b"").decode().strip()
+    flags = ("--name-only", "--diff-filter=AM")
+    return git("diff", *flags, base, stage.commit, "--", "agent", "scripts").decode().split()
+
+
+def second_files(stage: Stage) -> list[str]:
+    """The files of a stage's second solution, as they are named in its tree."""
+    folder = ROOT / "stages" / stage.folder / "second"
+    found = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
+    return sorted(path.as_posix() for path in found if "__pycache__" not in path.parts)
+
+
 MUTANTS = [
     pytest.param(stage, mutant, id=f"{stage.folder}-{mutant['name']}")
     for stage in chosen_stages(LINE)
     for mutant in mutants(stage)
 ]
+SECONDS = [
+    pytest.param(stage, id=stage.folder) for stage in chosen_stages(LINE) if second_files(stage)
+]
+# How many stages have a second solution at least, and how many chapters. They only rise.
+SECOND_STAGES, SECOND_CHAPTERS = 1, 1
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -103,11 +124,9 @@ class Hollow(ast.NodeTransformer):
 
 @pytest.mark.parametrize("stage", STAGES)
 def test_T43_a_stub_that_satisfies_imports_fails(stage: Stage, tmp_path: Path) -> None:
-    git, before = repo().git, LINE.before(stage)
+    git = repo().git
     lay_out(git, stage.commit, tmp_path)
-    base = before.commit if before else git("mktree", input=b"").decode().strip()
-    changed = git("diff", "--name-only", base, stage.commit, "--", "agent", "scripts").decode()
-    for name in changed.split():
+    for name in changed_code(stage):
         path = tmp_path / name
         hollow = Hollow().visit(ast.parse(path.read_text(encoding="utf-8")))
         path.write_text(ast.unparse(ast.fix_missing_locations(hollow)), encoding="utf-8")
@@ -135,6 +154,96 @@ def test_a_wrong_solution_is_caught_at_its_point(
 @pytest.mark.parametrize("stage", STAGES)
 def test_a_stage_has_at_least_three_wrong_solutions(stage: Stage) -> None:
     assert len(mutants(stage)) >= 3
+
+
+def lay_out_second(stage: Stage, tree: Path) -> None:
+    """A stage's tree, with the files of its second solution over ours."""
+    lay_out(repo().git, stage.commit, tree)
+    shutil.copytree(ROOT / "stages" / stage.folder / "second", tree, dirs_exist_ok=True)
+
+
+@pytest.mark.parametrize("stage", SECONDS)
+def test_a_second_solution_passes_the_tests_of_its_stage_and_all_earlier_ones(
+    stage: Stage, tmp_path: Path
+) -> None:
+    tree = tmp_path / "tree"
+    lay_out_second(stage, tree)
+    report = run_tests(tree)
+    failed = [f"{one.point}: {one.test}: {one.message}" for one in report.failed]
+    assert report.code == 0, "\n".join(failed) or report.output[-4000:]
+    assert all(one.outcome == "passed" for one in report.outcomes), report.output[-2000:]
+
+
+def code_lines(text: str) -> Counter[str]:
+    """A module's lines in one form, without comments, docstrings and imports."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[1:] if ast.get_docstring(node) is not None else node.body
+            node.body = [one for one in first if not isinstance(one, ast.Import | ast.ImportFrom)]
+    return Counter(line.strip() for line in ast.unparse(tree).splitlines() if line.strip())
+
+
+def test_a_copy_counts_as_a_copy_whatever_its_comments_and_line_ends() -> None:
+    ours = 'def twice(x: int) -> int:\n    """Two of it."""\n    return max(x + x, 2 * x)\n'
+    copy = "import re\n\ndef twice(x: int) -> int:  # mine\n    return max(\n        x + x, 2*x)\n"
+    other = "def twice(x: int) -> int:\n    return x << 1\n"
+    assert code_lines(copy) == code_lines(ours)
+    assert (code_lines(other) & code_lines(ours)).total() == 1
+
+
+@pytest.mark.parametrize("stage", SECONDS)
+def test_a_second_solution_is_built_differently_and_replaces_most_of_ours(stage: Stage) -> None:
+    git, before = repo().git, LINE.before(stage)
+    base = before.commit if before else None
+    second = ROOT / "stages" / stage.folder / "second"
+    touched, mine = changed_code(stage), second_files(stage)
+
+    def lines(commit: str | None, name: str) -> Counter[str]:
+        done = git.run("cat-file", "blob", f"{commit}:{name}") if commit else None
+        return code_lines(done.stdout.decode()) if done and not done.returncode else Counter()
+
+    # What the stage before has already is nobody's: neither ours nor the second's.
+    had = {name: lines(base, name) for name in {*touched, *mine}}
+    ours = {name: lines(stage.commit, name) - had[name] for name in touched}
+    replaced = [name for name in mine if name in touched]
+    part = sum(ours[name].total() for name in replaced) / sum(one.total() for one in ours.values())
+    assert part >= 0.5, f"it replaces {part:.0%} of the lines that {stage.folder} adds"
+
+    own, shared = 0, 0
+    for name in replaced:
+        theirs = code_lines((second / name).read_text(encoding="utf-8")) - had[name]
+        own, shared = own + theirs.total(), shared + (theirs & ours[name]).total()
+    assert shared < 0.5 * own, f"{shared} of its {own} lines are ours"
+
+
+@pytest.mark.parametrize("stage", SECONDS)
+def test_a_second_solution_holds_code_of_its_stage_alone(stage: Stage, tmp_path: Path) -> None:
+    lay_out(repo().git, stage.commit, tmp_path)
+    for name in second_files(stage):
+        assert name.startswith(("agent/", "scripts/")), f"second/{name} is not a stage's code"
+        assert name.endswith(".py"), f"second/{name} is no Python"
+        added = not (tmp_path / name).exists()
+        assert added or name in changed_code(stage), f"{stage.folder} does not touch {name}"
+
+
+# mypy's own run cannot take these files in: each would be a second module of its name.
+@pytest.mark.parametrize("stage", SECONDS)
+def test_a_second_solution_passes_the_type_checker(stage: Stage, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    lay_out_second(stage, tree)
+    flags = ["--no-error-summary", "--config-file", str(ROOT / "mypy.ini")]
+    flags += ["--cache-dir", str(tmp_path / "cache")]
+    command = [sys.executable, "-s", "-m", "mypy", *flags, *second_files(stage)]
+    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_stages_across_the_chapters_have_a_second_solution() -> None:
+    having = [stage for stage in LINE.stages if second_files(stage)]
+    chapters = {Lesson.read(lesson_path(ROOT, stage)).chapter for stage in having}
+    assert len(having) >= SECOND_STAGES, f"only {[stage.folder for stage in having]}"
+    assert len(chapters) >= SECOND_CHAPTERS, f"only in the chapters {sorted(chapters)}"
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -176,11 +285,8 @@ def test_a_lesson_has_its_fixed_headings_and_names_what_it_touches(stage: Stage)
     assert 2 <= lesson.sections["Hints"].count("<details>") <= 3
     assert lesson.concept.endswith(".")
     assert "\n" not in lesson.concept
-    git, before = repo().git, LINE.before(stage)
-    base = before.commit if before else git("mktree", input=b"").decode().strip()
-    changed = git("diff", "--name-only", base, stage.commit, "--", "agent", "scripts").decode()
     for name in lesson.touches:
-        assert name in changed.split(), f"{name} is not touched"
+        assert name in changed_code(stage), f"{name} is not touched"
     added = added_lines(repo(), LINE)[stage.slug]
     assert f"The change, +{added} lines in agent/" in lesson.sections["Solution"]
     assert len(lesson.body.splitlines()) <= 170, "longer than a screen and a half"
