@@ -1,33 +1,21 @@
 """Stage 09: nobody is an answer, with a reason, the nearest cards and a line in the gap log."""
 
-import importlib
 import json
-import os
-import subprocess
-import sys
-import threading
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from helpers import Done, Loopback, command, embeddings, need
+
 CARDS = {"invoice": "invoice-writer", "weather": "weather-reporter", "train": "train-planner"}
 FORMS = ["Please see to the {}", "What about my {} today", "A {} for Monday", "Another {}, please"]
 PAIRS = [(form.format(word), card) for word, card in CARDS.items() for form in FORMS]
 EMPTY = ["", " \t\n ", "?", "🙂🎉", "…!?", "\0\0"]
-
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
 
 
 def vector(text: str) -> list[float]:
@@ -279,31 +267,13 @@ def test_writers_at_the_same_time_do_not_mix_their_lines(tmp_path: Path) -> None
 
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-            data = [{"index": i, "embedding": vector(text)} for i, text in enumerate(texts)]
-            body = json.dumps({"data": data}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def server() -> Iterator[Loopback]:
+    with Loopback(embeddings(vector)) as server:
+        yield server
 
 
 @pytest.fixture
-def route(tmp_path: Path, endpoint: str) -> Any:
+def route(tmp_path: Path, server: Loopback) -> Any:
     """`python -m agent route --json` over three cards: arguments and input to a finished run."""
     folder = tmp_path / "registry"
     folder.mkdir()
@@ -316,18 +286,11 @@ def route(tmp_path: Path, endpoint: str) -> Any:
             "budget: {turns: 2, tool_calls: 2, tokens: 2000, seconds: 20}\n",
             encoding="utf-8",
         )
-    tree = Path(need("agent.__main__", "__file__")).parent.parent
-    # PYTHONIOENCODING: input is as strict as in a terminal, whatever the machine's language is.
-    env = {**os.environ, "TINY_BASE_URL": endpoint, "TINY_EMBED_BASE_URL": ""}
-    env |= {"TINY_EMBED_MODEL": "fake", "TINY_QUERY_PREFIX": "q: ", "TINY_PASSAGE_PREFIX": "p: "}
-    env |= {"TINY_HOME": str(tmp_path / "home"), "PYTHONIOENCODING": "utf-8:strict"}
-    env |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = {**server.env, "TINY_HOME": str(tmp_path / "home")}
 
-    def run(*args: str | bytes, given: bytes = b"", **more: str) -> subprocess.CompletedProcess:
-        command = [sys.executable, "-m", "agent", "route", "--registry", str(folder), *args]
-        return subprocess.run(
-            command, input=given, capture_output=True, env=env | more, cwd=tmp_path, check=False
-        )
+    def run(*args: str | bytes, given: bytes = b"", **more: str) -> Done:
+        words = ["route", "--registry", folder, *args]
+        return command(*words, input=given, env=env | more, cwd=tmp_path)
 
     return run
 
@@ -344,11 +307,11 @@ def test_one_refused_request_ends_with_exit_code_5_and_a_line_in_the_gap_log(
     assert (answer["card"], answer["reason"]) == (None, "empty_query"), f"'?': got {answer}"
     log = tmp_path / "home" / "gaps.jsonl"
     assert log.is_file(), f"the gap is logged in {log}; there is none"
-    assert b"gaps.jsonl" in done.stderr, f"stderr names the log; got {done.stderr!r}"
+    assert "gaps.jsonl" in done.stderr, f"stderr names the log; got {done.stderr!r}"
     (tmp_path / "other" / "gaps.jsonl").mkdir(parents=True)  # a folder, where the log should be
     done = route("?", TINY_HOME=str(tmp_path / "other"))
     got = (done.returncode, done.stdout[:6])
-    assert got == (5, b"nobody"), f"with a log that cannot be written: 5, nobody; got {got}"
+    assert got == (5, "nobody"), f"with a log that cannot be written: 5, nobody; got {got}"
 
 
 def test_a_stream_has_an_answer_a_line_and_ends_with_exit_code_0(route: Any) -> None:
@@ -362,4 +325,4 @@ def test_a_stream_has_an_answer_a_line_and_ends_with_exit_code_0(route: Any) -> 
     assert got == wanted, f"five lines of input have the cards {wanted}; got {got}"
     done = route(b"\xff\xfe the weather")
     got = (done.returncode, done.stdout.split()[:1])
-    assert got == (0, [b"weather-reporter"]), f"broken UTF-8 as an argument: got {got}"
+    assert got == (0, ["weather-reporter"]), f"broken UTF-8 as an argument: got {got}"

@@ -1,6 +1,5 @@
 """Stage 07: vectors are kept on disk, and never believed for another model, prefix or text."""
 
-import importlib
 import os
 import threading
 from collections.abc import Sequence
@@ -10,13 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
+from helpers import need
 
 
 class Model:

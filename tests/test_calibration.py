@@ -1,28 +1,19 @@
 """Stage 08: the least score and margin for a route, measured on rows, bound to model and cards."""
 
-import importlib
 import itertools
 import json
-import threading
-from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from helpers import Done, Loopback, command, embeddings, need
+
 TOPICS = ["invoice", "weather", "train"]  # the fake endpoint knows these words, and no others
 CARDS = {"invoice": "invoice-writer", "weather": "weather-reporter", "train": "train-planner"}
 FORMS = ["Please see to the {}", "What about my {} today", "A {} for Monday", "Another {}, please"]
-
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
 
 
 def vector(text: str) -> list[float]:
@@ -263,37 +254,15 @@ def test_E13_a_calibration_is_not_used_for_another_model_or_registry(
     assert got is None, f"fitted before the {change} changed; wanted None, got {got}"
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-            data = [{"index": i, "embedding": vector(text)} for i, text in enumerate(texts)]
-            body = json.dumps({"data": data}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback(embeddings(vector)) as server:
+        yield server
 
 
 @pytest.fixture
-def registry(tmp_path: Path, endpoint: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three cards on disk, and an environment that names the endpoint."""
-    values = {"BASE_URL": endpoint, "EMBED_BASE_URL": "", "EMBED_MODEL": "squeezed"}
-    values |= {"HOME": str(tmp_path / "home"), "QUERY_PREFIX": "q: ", "PASSAGE_PREFIX": "p: "}
-    for name, value in values.items():
-        monkeypatch.setenv(f"TINY_{name}", value)
+def registry(tmp_path: Path) -> Path:
+    """Three cards on disk."""
     folder = tmp_path / "registry"
     folder.mkdir()
     for word, name in CARDS.items():
@@ -313,52 +282,51 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> str:
     return str(path)
 
 
-def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
-    main = need("agent.__main__", "main")
-    try:
-        code = main(list(args))
-    except SystemExit as end:  # what argparse does with a command that it does not know
-        pytest.fail(f"Contract: python -m agent {args[0]} ... ended with {end.code}")
-    return code, *capsys.readouterr()
+@pytest.fixture
+def run(server: Loopback, registry: Path) -> Callable[..., Done]:
+    """A command on the three cards: its name and more words to a finished run."""
+
+    def run_it(name: str, *words: str) -> Done:
+        return command(name, "--registry", registry, *words, env=server.env)
+
+    return run_it
 
 
 def test_calibrate_makes_the_calibration_that_route_then_uses(
-    registry: Path, capsys: pytest.CaptureFixture[str]
+    registry: Path, run: Callable[..., Done]
 ) -> None:
     """Task 5: `calibrate`, then `route` is no longer uncalibrated, and refuses."""
-    request = ["route", "--registry", str(registry), "--json"]
-    before = json.loads(run(capsys, *request, OUTSIDE[0])[1])
+    before = json.loads(run("route", "--json", OUTSIDE[0]).stdout)
     assert (before.get("calibrated"), before["card"] is None) == (False, False), (
         f"without a calibration nothing is refused and calibrated is false; got {before}"
     )
-    text = run(capsys, *request[:3], OUTSIDE[0])[1]
+    text = run("route", OUTSIDE[0]).stdout
     assert "uncalibrated" in text, f"`route` says uncalibrated where it is; got {text!r}"
     rows = write_rows(registry.parent / "rows.jsonl", ROWS)
-    code, out, _ = run(capsys, "calibrate", "--registry", str(registry), rows)
-    assert (code, "coverage" in out) == (0, True), f"calibrate: exit code {code}, printed {out!r}"
-    answers = [json.loads(run(capsys, *request, text)[1]) for text in OUTSIDE]
+    done = run("calibrate", rows)
+    got = (done.returncode, "coverage" in done.stdout)
+    assert got == (0, True), f"calibrate: exit code {got[0]}, printed {done.stdout}{done.stderr}"
+    answers = [json.loads(run("route", "--json", text).stdout) for text in OUTSIDE]
     refused = [answer["card"] is None for answer in answers]
     assert np.mean(refused) >= 0.85, f"{OUTSIDE} after calibrate, refused: {refused}"
     assert all(answer.get("calibrated") for answer in answers), f"calibrated is true; got {answers}"
     reasons = {answer["reason"] for answer in answers if answer["card"] is None}
     assert reasons <= {"low_score", "low_margin", "low_scope"}, f"reasons: {reasons}"
-    text = run(capsys, *request[:3], OUTSIDE[refused.index(True)])[1]
+    text = run("route", OUTSIDE[refused.index(True)]).stdout
     assert (text[:6], "uncalibrated" in text) == ("nobody", False), f"a refusal: {text!r}"
     card = registry / "train-planner.card.yaml"
     card.write_text(card.read_text(encoding="utf-8").replace("Another", "One more"))
-    after = json.loads(run(capsys, *request, OUTSIDE[0])[1])
+    after = json.loads(run("route", "--json", OUTSIDE[0]).stdout)
     assert after.get("calibrated") is False, f"an example was reworded after calibrate; got {after}"
 
 
-def test_wanted_shares_are_options_of_calibrate(
-    registry: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wanted_shares_are_options_of_calibrate(registry: Path, run: Callable[..., Done]) -> None:
     """Task 5: --accuracy and --refused say what the calibration has to keep to."""
     rows = write_rows(registry.parent / "rows.jsonl", ROWS)
     saved = []
     for shares in (["--refused", "0", "--accuracy", "0"], ["--refused", "1"]):
-        code, _, err = run(capsys, "calibrate", "--registry", str(registry), *shares, rows)
-        assert code == 0, f"calibrate {shares}: exit code {code}, {err!r}"
+        done = run("calibrate", *shares, rows)
+        assert done.returncode == 0, f"{shares}: exit code {done.returncode}, {done.stderr!r}"
         [path] = (registry / "calibration").iterdir()
         saved.append(json.loads(path.read_text(encoding="utf-8")))
     assert saved[0]["coverage"] == 1, f"nothing wanted but coverage: 1.0; got {saved[0]}"
@@ -366,15 +334,17 @@ def test_wanted_shares_are_options_of_calibrate(
 
 
 def test_rows_that_cannot_be_used_are_errors_that_say_what_to_mend(
-    registry: Path, capsys: pytest.CaptureFixture[str]
+    registry: Path, run: Callable[..., Done]
 ) -> None:
     """Task 5: unknown cards, rows of one kind, no rows: exit code 1, and no file is written."""
     strange = [*ROWS, {"text": "x", "card": "nobody-knows", "kind": "in", "lang": "en"}]
     cases = [(strange, "nobody-knows"), (ROWS[:9], "null"), (ROWS[9:], "null"), ([], "no rows")]
     for rows, word in cases:
         path = write_rows(registry.parent / "rows.jsonl", rows)
-        code, out, err = run(capsys, "calibrate", "--registry", str(registry), path)
-        assert (code, out) == (1, ""), f"{len(rows)} rows: exit code {code}, stdout {out!r}"
-        assert word in err, f"{len(rows)} rows: the message holds {word!r}; got {err!r}"
+        done = run("calibrate", path)
+        got = (done.returncode, done.stdout)
+        assert got == (1, ""), f"{len(rows)} rows: exit code 1, nothing on stdout; got {got}"
+        said = done.stderr
+        assert word in said, f"{len(rows)} rows: the message holds {word!r}; got {said!r}"
         made = list(registry.glob("calibration/*"))
         assert not made, f"{len(rows)} rows that cannot be used left {made}"

@@ -1,14 +1,13 @@
 """Stage 02: a card is read as a person typed it, or refused with a line."""
 
 import dataclasses
-import importlib
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from helpers import command, need
 
 CARD = """\
 name: word-counter
@@ -35,14 +34,6 @@ budget:
   tokens: 8000
   seconds: 1.5
 """
-
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
 
 
 def read(text: str | bytes) -> Any:
@@ -85,12 +76,6 @@ def write(folder: Path, text: str | bytes) -> Path:
 def put(line: str) -> str:
     """The card with this line put in at line 3, before `examples`."""
     return CARD.replace("examples:", f"{line}\nexamples:")
-
-
-def agent(*args: str) -> "subprocess.CompletedProcess[str]":
-    tree = Path(need("agent.errors", "__file__")).resolve().parent.parent
-    command = [sys.executable, "-B", "-m", "agent", *args]
-    return subprocess.run(command, cwd=tree, capture_output=True, encoding="utf-8", timeout=20)
 
 
 # Task 1: the card
@@ -361,7 +346,7 @@ def test_a_CardError_is_an_error_that_a_person_can_mend() -> None:
 
 def test_the_command_shows_a_card(tmp_path: Path) -> None:
     """Task 6: `card FILE` prints name, description, tools, limits and examples; exit code 0."""
-    done = agent("card", str(write(tmp_path, CARD)))
+    done = command("card", str(write(tmp_path, CARD)))
     assert done.returncode == 0, f"expected exit code 0, got {done.returncode}: {done.stderr}"
     data = yaml.safe_load(CARD)
     parts = [data["name"], data["description"], "count_words", "list_words", *data["examples"]]
@@ -372,7 +357,7 @@ def test_the_command_shows_a_card(tmp_path: Path) -> None:
 
 def test_the_command_refuses_on_standard_error(tmp_path: Path) -> None:
     """Task 6: `card FILE` of a bad card prints nothing but an error, and exits with 1."""
-    done = agent("card", str(write(tmp_path, put("name: another"))))
+    done = command("card", str(write(tmp_path, put("name: another"))))
     assert done.returncode == 1, f"expected exit code 1, got {done.returncode}: {done.stdout}"
     assert done.stdout == "", f"expected nothing on stdout, got {done.stdout!r}"
     assert "word-counter.card.yaml" in done.stderr, f"expected the file in {done.stderr!r}"

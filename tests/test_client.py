@@ -1,16 +1,9 @@
 """Stage 04: texts in, vectors out, in POSTs to an endpoint that somebody has set."""
 
 import base64
-import importlib
 import json
-import os
 import struct
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +11,11 @@ import httpx
 import numpy as np
 import pytest
 
+from helpers import Loopback, command, embeddings, need
+
 KEY = "sk-never-to-be-seen-4711"
 SET = {"TINY_BASE_URL": "http://endpoint.test", "TINY_EMBED_MODEL": "bge", "TINY_API_KEY": KEY}
 Handler = Callable[[httpx.Request], httpx.Response]
-
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
 
 
 def settings(tree: Path, **environ: str) -> Any:
@@ -439,42 +426,11 @@ def test_a_key_in_the_address_is_refused_unseen(tmp_path: Path, url: str) -> Non
     assert KEY not in said, f"expected no key, came back {said!r}"
 
 
-@contextmanager
-def endpoint() -> Iterator[str]:
-    """An endpoint on loopback that answers every request with the same three numbers."""
-
-    class Handle(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            body = json.dumps({"data": [{"index": 0, "embedding": [0.25, -0.5, 0.125]}]}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handle) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-def agent(**environ: str) -> "subprocess.CompletedProcess[str]":
-    tree = Path(need("agent.client", "__file__")).resolve().parent.parent
-    given = {k: v for k, v in os.environ.items() if not k.startswith("TINY_")} | environ
-    command = [sys.executable, "-B", "-m", "agent", "embed", "Wörter"]
-    return subprocess.run(
-        command, cwd=tree, env=given, capture_output=True, encoding="utf-8", timeout=20
-    )
-
-
 def test_C31_loopback_goes_past_every_proxy() -> None:
     """Task 6: an endpoint on loopback is reached directly; `embed` prints count and numbers."""
-    with endpoint() as url:
+    with Loopback(embeddings(lambda _: [0.25, -0.5, 0.125])) as server:
         dead = {"HTTP_PROXY": "http://127.0.0.1:9", "ALL_PROXY": "socks5h://127.0.0.1:9"}
-        done = agent(TINY_BASE_URL=url, TINY_EMBED_MODEL="m", **dead)
+        done = command("embed", "Wörter", env={**server.env, **dead})
     assert done.returncode == 0, f"expected exit code 0, got {done.returncode}: {done.stderr}"
     for part in ("3", "0.25", "-0.5", "0.125"):
         assert part in done.stdout, f"given [0.25, -0.5, 0.125]: expected {part} in {done.stdout!r}"
@@ -482,7 +438,8 @@ def test_C31_loopback_goes_past_every_proxy() -> None:
 
 def test_an_endpoint_that_is_not_there_is_exit_code_4() -> None:
     """Task 6: an endpoint that cannot be reached is named; exit code 4, nothing on stdout."""
-    done = agent(TINY_BASE_URL="http://127.0.0.1:9/v1", TINY_EMBED_MODEL="m", TINY_API_KEY=KEY)
+    env = {**SET, "TINY_BASE_URL": "http://127.0.0.1:9/v1"}
+    done = command("embed", "Wörter", env=env)
     got = (done.returncode, done.stdout)
     assert got == (4, ""), f"expected exit code 4 and no output, got {got}: {done.stderr}"
     assert "http://127.0.0.1:9" in done.stderr, f"expected the address in {done.stderr!r}"

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
-import pytest
+from helpers import command, need, process
 
 
-def need(module: str, name: str) -> Any:
-    """A name of the contract; a missing one fails as a point of it."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        pytest.fail(f"Contract: {module} has no {name} yet ({error})")
-
-
-def test_tokens_prints_the_estimate_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_tokens_prints_the_estimate_and_nothing_else() -> None:
     """Task 7: `python -m agent tokens TEXT` prints the estimate."""
-    main, estimate = need("agent.__main__", "main"), need("agent.tokens", "estimate")
-    code = main(["tokens", "Where is the holiday policy?"])
-    out = capsys.readouterr().out
-    wanted = estimate("Where is the holiday policy?")
-    assert (code, out.strip()) == (0, str(wanted)), f"expected {wanted}, got {out!r}, code {code}"
+    done = command("tokens", "Where is the holiday policy?")
+    wanted = need("agent.tokens", "estimate")("Where is the holiday policy?")
+    got = (done.returncode, done.stdout.strip())
+    assert got == (0, str(wanted)), f"expected {wanted}, got {got}: {done.stderr}"
 
 
-def test_a_command_that_is_not_there_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_that_is_not_there_is_a_usage_error() -> None:
     """Task 7: a command that is not there ends with exit code 2, said on standard error."""
-    with pytest.raises(SystemExit) as ended:
-        need("agent.__main__", "main")(["no-such-command"])
-    captured = capsys.readouterr()
-    assert ended.value.code == 2, f"expected exit code 2, got {ended.value.code}"
-    assert captured.err, "expected words on standard error, got none"
-    assert not captured.out, f"expected nothing on standard output, got {captured.out!r}"
+    done = process("no-such-command")
+    assert done.returncode == 2, f"expected exit code 2, got {done.returncode}"
+    assert done.stderr, "expected words on standard error, got none"
+    assert not done.stdout, f"expected nothing on standard output, got {done.stdout!r}"
+
+
+def test_main_takes_the_words_and_returns_the_exit_code() -> None:
+    """Contract: main takes a list of words and returns the exit code, 0."""
+    code = need("agent.__main__", "main")(["tokens", "Where is the holiday policy?"])
+    assert code == 0, f"given tokens and a text: expected 0, came back {code!r}"
 
 
 def test_an_agent_error_carries_its_exit_code() -> None:

@@ -1,28 +1,15 @@
 """Stage 06: a card scores the mean of its best examples; the best card takes the request."""
 
-import importlib
 import importlib.util
 import json
-import os
-import subprocess
-import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
+from helpers import Done, Loopback, command, embeddings, need
 
 
 def concierge(
@@ -252,31 +239,7 @@ def vector(text: str) -> list[float]:
     return counts
 
 
-@contextmanager
-def endpoint() -> Iterator[dict[str, str]]:
-    """An endpoint on loopback that embeds words; yields the variables that lead to it."""
-
-    class Handle(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-            data = [{"index": i, "embedding": vector(text)} for i, text in enumerate(texts)]
-            body = json.dumps({"data": data}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handle) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/v1"
-        yield {"TINY_BASE_URL": url, "TINY_EMBED_MODEL": "words"}
-        server.shutdown()
-
-
-Ask = Callable[..., "subprocess.CompletedProcess[str]"]
+Ask = Callable[..., Done]
 
 
 @pytest.fixture
@@ -287,23 +250,11 @@ def ask(tmp_path: Path) -> Iterator[Ask]:
         lines = "\n".join(f"  - {text}" for text in texts)
         path = cards / f"{name}.card.yaml"
         path.write_text(CARD.format(name=name, examples=lines), encoding="utf-8")
-    given = {k: v for k, v in os.environ.items() if not k.startswith("TINY_")}
-    given |= {"TINY_HOME": str(tmp_path / "home"), "PYTHONUTF8": "1"}
-    with endpoint() as variables:
 
-        def run(*words: str, lines: str = "") -> "subprocess.CompletedProcess[str]":
-            tree = Path(need("agent.concierge", "__file__")).resolve().parent.parent
-            command = [sys.executable, "-B", "-m", "agent", "route", *words]
-            return subprocess.run(
-                [*command, "--registry", str(cards)],
-                cwd=tree,
-                env=given | variables,
-                input=lines,
-                capture_output=True,
-                encoding="utf-8",
-                timeout=60,
-            )
+    def run(*words: str, lines: str = "") -> Done:
+        return command("route", *words, "--registry", cards, env=server.env, input=lines)
 
+    with Loopback(embeddings(vector)) as server:
         yield run
 
 

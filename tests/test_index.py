@@ -1,30 +1,16 @@
 """Stage 05: texts with owners, one matrix, one product; no vector in it is believed."""
 
-import importlib
-import json
 import math
-import os
-import subprocess
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from helpers import Loopback, command, embeddings, need
+
 Call = Callable[[Sequence[str]], np.ndarray]
-
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
 
 
 def embedder(call: Call, query: str = "", passage: str = "") -> Any:
@@ -282,51 +268,15 @@ def word_vector(text: str) -> list[float]:
     return counts
 
 
-@contextmanager
-def endpoint(seen: list[str], vector: Callable[[str], list[float]]) -> Iterator[dict[str, str]]:
-    """An endpoint on loopback that embeds words; yields the variables that lead to it."""
-
-    class Handle(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-            seen.extend(texts)
-            data = [{"index": i, "embedding": vector(text)} for i, text in enumerate(texts)]
-            body = json.dumps({"data": data}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handle) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/v1"
-        yield {"TINY_BASE_URL": url, "TINY_EMBED_MODEL": "words"}
-        server.shutdown()
-
-
-def agent(home: Path, environ: dict[str, str], *words: str) -> "subprocess.CompletedProcess[str]":
-    tree = Path(need("agent.index", "__file__")).resolve().parent.parent
-    given = {k: v for k, v in os.environ.items() if not k.startswith("TINY_")}
-    given |= {"TINY_HOME": str(home), "PYTHONIOENCODING": "utf-8", **environ}
-    command = [sys.executable, "-B", "-m", "agent", *words]
-    return subprocess.run(
-        command, cwd=tree, env=given, capture_output=True, encoding="utf-8", timeout=60
-    )
-
-
 def test_the_command_prints_the_three_nearest_examples(tmp_path: Path) -> None:
     """Task 6: `nearest` prints score, owner and text of three; twins go to stderr."""
-    seen: list[str] = []
     (cards := tmp_path / "cards").mkdir()
     twins = ["feed the cat now", "feed the now cat", "pet the cat"]
     registry(cards, {**REGISTRY, "cat-feeder": twins})
     prefixes = {"TINY_QUERY_PREFIX": "query: ", "TINY_PASSAGE_PREFIX": "passage: "}
-    ask = ("nearest", "walk my dog", "--registry", str(cards))
-    with endpoint(seen, word_vector) as variables:
-        done = agent(tmp_path, variables | prefixes, *ask)
+    with Loopback(embeddings(word_vector)) as server:
+        env = {**server.env, **prefixes}
+        done = command("nearest", "walk my dog", "--registry", cards, env=env)
     assert done.returncode == 0, f"expected exit code 0, got {done.returncode}: {done.stderr}"
     lines = done.stdout.splitlines()
     assert len(lines) == 3, f"expected three lines, came {done.stdout!r}"
@@ -336,6 +286,7 @@ def test_the_command_prints_the_three_nearest_examples(tmp_path: Path) -> None:
     score = f"{cosine / np.linalg.norm(word_vector('query: walk my dog')) ** 2:.2f}"
     wanted = [score, "dog-walker", "walk my dog"]
     assert first == wanted, f"given 'walk my dog': expected {wanted}, came {first}"
+    seen = [text for request in server.requests for text in request.json["input"]]
     for text in twins[:2]:
         assert text in done.stderr, f"given one vector for two texts: {text!r} not in stderr"
     assert "query: walk my dog" in seen, f"E15: expected the request with `query: `, came {seen}"

@@ -1,39 +1,18 @@
 """Stage 07: the router is measured on labelled requests, and each number can be counted by hand."""
 
-import importlib
 import importlib.util
 import json
 import math
-import os
-import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from helpers import TREE, Done, Loopback, command, embeddings, need
+
 SCRIPT = "scripts/03_router_eval.py"
-
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
-
-
-def script() -> Path:
-    """The script beside the `agent` that is tested."""
-    path = Path(need("agent.index", "__file__")).resolve().parent.parent / SCRIPT
-    if not path.is_file():
-        pytest.fail(f"Contract: there is no {SCRIPT} yet")
-    return path
 
 
 def row(card: str | None, kind: str = "in", lang: str = "en", text: str = "a request") -> Any:
@@ -95,7 +74,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def score(rows: list[Any], cards: list[str | None]) -> Any:
     """What `score` of the script says, when the concierge has chosen these cards."""
-    spec = importlib.util.spec_from_file_location("router_eval_of_a_stage", script())
+    if not (TREE / SCRIPT).is_file():
+        pytest.fail(f"Contract: there is no {SCRIPT} yet")
+    spec = importlib.util.spec_from_file_location("router_eval_of_a_stage", TREE / SCRIPT)
     if spec is None or spec.loader is None:
         pytest.fail(f"Contract: {SCRIPT} is no Python file")
     module = importlib.util.module_from_spec(spec)
@@ -190,50 +171,18 @@ budget: {{turns: 2, tool_calls: 2, tokens: 900, seconds: 5}}
 """
 
 
-@contextmanager
-def endpoint() -> Iterator[dict[str, str]]:
-    """An endpoint on loopback with the vectors above; yields the variables that lead to it."""
-
-    class Handle(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["input"]
-            vectors = [VECTORS.get(text, (1, 1, 1)) for text in texts]
-            data = [{"index": i, "embedding": vector} for i, vector in enumerate(vectors)]
-            body = json.dumps({"data": data}).encode()
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with HTTPServer(("127.0.0.1", 0), Handle) as server:
-        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}/v1"
-        yield {"TINY_BASE_URL": url, "TINY_EMBED_MODEL": "columns"}
-        server.shutdown()
-
-
-def run(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+def run(folder: Path, *words: str) -> Done:
     """The script, on the two cards and six rows above."""
     (cards := folder / "cards").mkdir(exist_ok=True)
     for name in ("near", "far"):
         text = CARD.format(name=name)
         (cards / f"{name}-card.card.yaml").write_text(text, encoding="utf-8")
     (rows := folder / "rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
-    given = {k: v for k, v in os.environ.items() if not k.startswith("TINY_")}
-    given |= {"TINY_HOME": str(folder / "home"), "PYTHONUTF8": "1"}
-    command = [sys.executable, "-B", str(script()), "--registry", str(cards), "--rows", str(rows)]
-    with endpoint() as variables:
-        return subprocess.run(
-            [*command, *words],
-            cwd=folder,
-            env=given | variables,
-            capture_output=True,
-            encoding="utf-8",
-            timeout=60,
-        )
+    given: list[Any] = ["--registry", cards, "--rows", rows, *words]
+    with Loopback(embeddings(lambda text: VECTORS.get(text, (1, 1, 1)))) as server:
+        prefixes = {"TINY_QUERY_PREFIX": "", "TINY_PASSAGE_PREFIX": ""}
+        env = {**server.env, **prefixes, "TINY_HOME": str(folder / "home")}
+        return command(*given, script=SCRIPT, env=env, cwd=folder)
 
 
 def numbers(folder: Path, *words: str) -> Any:

@@ -1,21 +1,14 @@
 """Stage 07: scores are taken in a space of the index's own mean and spread."""
 
-import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from helpers import need
+
 CARDS, EACH, SIZE = 6, 7, 12
-
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
 
 
 def unit(rows: np.ndarray) -> np.ndarray:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
-ROOT = Path(__file__).resolve().parent.parent
-SCRIPT = ROOT / "scripts" / "01_token_bill.py"
+from helpers import TREE, command, need, process
+
+SCRIPT = "scripts/01_token_bill.py"
 COUNTS = [5, 25, 50, 100, 128, 200]
 
 
 def estimate_tools(tools: list[dict[str, Any]]) -> int:
-    try:
-        answer: int = importlib.import_module("agent.tokens").estimate_tools(tools)
-    except (ImportError, AttributeError) as error:
-        pytest.fail(f"Contract: agent.tokens has no estimate_tools yet ({error})")
+    answer: int = need("agent.tokens", "estimate_tools")(tools)
     return answer
 
 
@@ -54,24 +49,8 @@ def write_cards(folder: Path) -> Path:
     return folder
 
 
-def run(*args: str | Path, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    if not SCRIPT.is_file():
-        pytest.fail("Contract: there is no scripts/01_token_bill.py yet")
-    env = {**os.environ, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(
-        [sys.executable, SCRIPT, *args],
-        cwd=cwd,
-        env=env,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-    )
-
-
-def answer(*args: str | Path, cwd: Path = ROOT) -> str:
-    done = run(*args, cwd=cwd)
+def answer(*args: str | Path) -> str:
+    done = command(*args, script=SCRIPT)
     assert done.returncode == 0, f"exit code {done.returncode}, expected 0: {done.stderr}"
     return done.stdout
 
@@ -155,20 +134,29 @@ def test_the_output_states_the_error_of_the_estimate(printed: str) -> None:
 
 def test_the_script_runs_from_any_folder(folder: Path, rows: list[dict[str, Any]]) -> None:
     """Task 5: the script finds `agent` by its own place, not by where it is started."""
-    found = json.loads(answer("--registry", ".", "--json", cwd=folder))["rows"]
+    done = process("--registry", ".", "--json", script=SCRIPT, cwd=folder)
+    assert done.returncode == 0, f"exit code {done.returncode}, expected 0: {done.stderr}"
+    found = json.loads(done.stdout)["rows"]
     assert found == rows, f"started in the cards' folder it gave {found}"
 
 
-def test_the_catalogue_is_the_default(tmp_path: Path) -> None:
+def test_the_catalogue_is_the_default() -> None:
     """Task 5: without --registry, the cards of the script's own tree are counted."""
-    given = json.loads(answer("--registry", ROOT / "registry" / "catalogue", "--json"))["rows"]
-    found = json.loads(answer("--json", cwd=tmp_path))["rows"]
-    assert found == given, f"the default gave {found}, registry/catalogue gives {given}"
+    found = json.loads(answer("--json"))["rows"][-1]["tokens"]
+    fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    files = sorted((TREE / "registry" / "catalogue").glob("*.card.yaml"))
+    tools = [
+        {"type": "function", "function": tool}
+        for path in files
+        for tool in yaml.load(path.read_bytes(), fast)["tools"]
+    ]
+    wanted = estimate_tools(tools[:200])
+    assert found == wanted, f"expected {wanted} tokens for 200 tools, the default gave {found}"
 
 
 def refusal(folder: Path) -> str:
     """What the script says when it refuses: on stderr, exit code 1, no traceback."""
-    done = run("--registry", folder)
+    done = command("--registry", folder, script=SCRIPT)
     assert done.returncode == 1, f"exit code {done.returncode}, expected 1: {done.stdout}"
     assert done.stdout == "", f"a refusal belongs on stderr, stdout had {done.stdout!r}"
     assert "Traceback" not in done.stderr, f"a message, not a traceback:\n{done.stderr}"

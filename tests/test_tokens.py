@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib
 import json
 import time
 from typing import Any
 
 import pytest
 
-
-def need(name: str) -> Any:
-    """`name` of agent.tokens; a missing one fails as a point of the contract."""
-    try:
-        return getattr(importlib.import_module("agent.tokens"), name)
-    except (ImportError, AttributeError) as error:
-        pytest.fail(f"Contract: agent.tokens has no {name} yet ({error})")
+from helpers import need
 
 
 def estimate(text: str) -> int:
-    answer: int = need("estimate")(text)
+    answer: int = need("agent.tokens", "estimate")(text)
     return answer
 
 
 def estimate_tools(tools: list[dict[str, Any]]) -> int:
-    answer: int = need("estimate_tools")(tools)
+    answer: int = need("agent.tokens", "estimate_tools")(tools)
     return answer
 
 

@@ -1,15 +1,14 @@
 """Stage 03: every YAML file of a registry gets a verdict; none is skipped."""
 
-import importlib
 import json
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from helpers import TREE, command, need
 
 CARD = """\
 name: word-counter
@@ -29,14 +28,6 @@ budget:
   seconds: 60
 """
 TOOL = "{name: list_words, description: Lists words., parameters: {type: object}}"
-
-
-def need(module: str, name: str) -> Any:
-    """What the Contract names, or a failure that says what is not there yet."""
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError):
-        pytest.fail(f"Contract: {module} has no {name} yet")
 
 
 def card_error(name: str, given: Path) -> str:
@@ -76,15 +67,6 @@ def good(folder: Path, old: str, new: str) -> Any:
     judged = verdict(folder, CARD.replace(old, new))
     assert not judged.errors, f"given {new!r}: expected a good verdict, came back {judged.errors}"
     return judged.data
-
-
-def tree() -> Path:
-    return Path(need("agent.errors", "__file__")).resolve().parent.parent
-
-
-def agent(*args: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-B", "-m", "agent", *args]
-    return subprocess.run(command, cwd=tree(), capture_output=True, encoding="utf-8", timeout=20)
 
 
 # Task 1: a verdict for every file
@@ -496,13 +478,12 @@ def test_the_command_prints_every_verdict(tmp_path: Path) -> None:
     """Task 6: `validate` prints a line a file, the errors below it, and the counts; exit code 1."""
     write(tmp_path, CARD)
     write(tmp_path, CARD.replace("turns: 4", "turns: 0"), "word-teller.card.yaml")
-    done = agent("validate", "--registry", str(tmp_path))
+    done = command("validate", "--registry", tmp_path)
     assert done.returncode == 1, f"given a bad card: expected exit code 1, got {done.returncode}"
     rows = [*done.stdout.splitlines(), "", "", ""]
     assert len(rows) > 6, f"expected 4 lines, got:\n{done.stdout}{done.stderr}"
     paths = [
-        os.path.relpath(tmp_path / f"word-{name}.card.yaml", tree())
-        for name in ("counter", "teller")
+        os.path.relpath(tmp_path / f"word-{name}.card.yaml", TREE) for name in ("counter", "teller")
     ]
     assert rows[0].split() == ["good", paths[0]], f"expected good {paths[0]}, got {rows[0]!r}"
     assert rows[1].split() == ["bad", paths[1]], f"expected bad {paths[1]}, got {rows[1]!r}"
@@ -512,8 +493,8 @@ def test_the_command_prints_every_verdict(tmp_path: Path) -> None:
 
 def test_the_command_takes_the_trees_own_registry() -> None:
     """Task 6: without --registry it is the registry beside agent/; all good is exit code 0."""
-    done = agent("validate")
-    count = sum(1 for path in (tree() / "registry").rglob("*.card.yaml"))
+    done = command("validate")
+    count = sum(1 for path in (TREE / "registry").rglob("*.card.yaml"))
     assert done.returncode == 0, (
         f"given good cards: expected 0, got {done.returncode}: {done.stderr}"
     )

@@ -79,14 +79,12 @@ def run_tests(
         env = {
             **kept,
             "PYTHONPATH": str(PLUGIN),
-            "PYTHONDONTWRITEBYTECODE": "1",
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "TINY_REPORT": str(report),
             "TINY_HOME": str(Path(scratch) / "home"),
         }
         if each:  # threads of a library would count as memory
             env |= {"TINY_TEST_SECONDS": str(each * scale), "OPENBLAS_NUM_THREADS": "1"}
-            del env["PYTHONDONTWRITEBYTECODE"]  # the tree is a copy, and many commands run in it
         env.pop("VIRTUAL_ENV", None)
         words = ["-q", "-p", "tiny_report", "-p", "no:cacheprovider", "--rootdir", str(tree)]
         words += ["-c", str(tree / "pyproject.toml"), "--basetemp", str(Path(scratch) / "tmp")]
