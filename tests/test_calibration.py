@@ -286,8 +286,8 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> str:
 def run(server: Loopback, registry: Path) -> Callable[..., Done]:
     """A command on the three cards: its name and more words to a finished run."""
 
-    def run_it(name: str, *words: str) -> Done:
-        return command(name, "--registry", registry, *words, env=server.env)
+    def run_it(name: str, *words: str, input: str = "") -> Done:
+        return command(name, "--registry", registry, *words, env=server.env, input=input)
 
     return run_it
 
@@ -306,7 +306,8 @@ def test_calibrate_makes_the_calibration_that_route_then_uses(
     done = run("calibrate", rows)
     got = (done.returncode, "coverage" in done.stdout)
     assert got == (0, True), f"calibrate: exit code {got[0]}, printed {done.stdout}{done.stderr}"
-    answers = [json.loads(run("route", "--json", text).stdout) for text in OUTSIDE]
+    lines = run("route", "--json", input="\n".join(OUTSIDE)).stdout.splitlines()
+    answers = [json.loads(line) for line in lines]
     refused = [answer["card"] is None for answer in answers]
     assert np.mean(refused) >= 0.85, f"{OUTSIDE} after calibrate, refused: {refused}"
     assert all(answer.get("calibrated") for answer in answers), f"calibrated is true; got {answers}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from helpers import TREE, command, need, process
 
@@ -28,7 +28,7 @@ def card(number: int) -> dict[str, Any]:
         "tools": [
             {
                 "name": f"tool_{number}_{tool}",
-                "description": "Looks an entry up. " * (number + tool),
+                "description": "Looks an entry up. " * (1 + number // 4),
                 "parameters": {
                     "type": "object",
                     "properties": {"größe": {"type": "string", "description": "Maß in Metern."}},
@@ -140,18 +140,18 @@ def test_the_script_runs_from_any_folder(folder: Path, rows: list[dict[str, Any]
     assert found == rows, f"started in the cards' folder it gave {found}"
 
 
-def test_the_catalogue_is_the_default() -> None:
+def test_the_catalogue_is_the_default(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     """Task 5: without --registry, the cards of the script's own tree are counted."""
-    found = json.loads(answer("--json"))["rows"][-1]["tokens"]
-    fast = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    files = sorted((TREE / "registry" / "catalogue").glob("*.card.yaml"))
-    tools = [
-        {"type": "function", "function": tool}
-        for path in files
-        for tool in yaml.load(path.read_bytes(), fast)["tools"]
-    ]
-    wanted = estimate_tools(tools[:200])
-    assert found == wanted, f"expected {wanted} tokens for 200 tools, the default gave {found}"
+    if not (TREE / SCRIPT).is_file():
+        pytest.fail(f"Contract: there is no {SCRIPT} yet")
+    for name in ("agent", "scripts"):
+        shutil.copytree(TREE / name, tmp_path / "tree" / name)
+    (catalogue := tmp_path / "tree" / "registry" / "catalogue").mkdir(parents=True)
+    write_cards(catalogue)
+    done = process("--json", script=str(tmp_path / "tree" / SCRIPT), cwd=tmp_path)
+    assert done.returncode == 0, f"exit code {done.returncode}, expected 0: {done.stderr}"
+    found = json.loads(done.stdout)["rows"]
+    assert found == rows, f"with the same cards in registry/catalogue it gave {found}"
 
 
 def refusal(folder: Path) -> str:

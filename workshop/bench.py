@@ -20,8 +20,10 @@ from workshop.errors import DONE
 from workshop.line import build, read_line
 from workshop.repo import open_repo
 from workshop.suite import lay_out
+from workshop.trees import CACHES
 
 ROUNDS = 9
+CHECK_SECONDS = 5  # what `just check` may take
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def main(root: Path, words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just bench")
     parser.add_argument("--json", action="store_true", help="the same for machines")
     args = parser.parse_args(words)
-    rows = [*routes(root), *starting(root), *line(root)]
+    rows = [*routes(root), *starting(root), *line(root), *checks(root)]
     if args.json:
         print(json.dumps([asdict(row) for row in rows]))
         return DONE
@@ -136,4 +138,28 @@ def line(root: Path) -> list[Row]:
         lambda: subprocess.run(start, cwd=root, env=env, capture_output=True, check=True), 3
     )
     rows.append(Row("just stage, warm", warm, "git archive", warm / base, None))
+    return rows
+
+
+def checks(root: Path) -> list[Row]:
+    """`just check N` for each stage, on our own code, in a download of its own."""
+    repo, stages = open_repo(root), read_line(root)
+    left_out = shutil.ignore_patterns(*CACHES, ".git", ".venv", ".stages", ".tiny", ".edit", "work")
+    rows = []
+    with tempfile.TemporaryDirectory(prefix="tiny-bench-") as scratch:
+        copy = Path(scratch) / "tiny-agents"
+        shutil.copytree(root, copy, symlinks=True, ignore=left_out)
+        (copy / ".venv").symlink_to(root / ".venv")
+        entry = [str(root / ".venv" / "bin" / "python"), str(copy / "workshop" / "__main__.py")]
+        for stage in stages.stages:
+
+            def run(word: str, number: str = str(stage.number)) -> None:
+                subprocess.run([*entry, word, number], cwd=copy, capture_output=True, check=True)
+
+            run("start")
+            lay_out(repo.git, stage.commit, copy / "work" / stage.folder)
+            spent = median(lambda run=run: run("check"), 1)  # type: ignore[misc]
+            name = f"just check {stage.number}, all its tests"
+            most = f"{CHECK_SECONDS} s"
+            rows.append(Row(name, spent, most, spent / CHECK_SECONDS / 1000, 1.0))
     return rows

@@ -75,6 +75,7 @@ def dispatch(argv: list[str], root: Path) -> int:
     if name not in COMMANDS:
         raise Problem(f"there is no command {name!r}.", f"There are: {', '.join(COMMANDS)}.", 2)
     testing = {"test": [env.TEST_LOCK, env.MEASURE_LOCK], "check": [env.TEST_LOCK]}
+    testing["bench"] = testing["check"]
     locks = [env.RUN_LOCK, *testing.get(name, [])]
     # A Python that was there before the packages does not see them: start anew.
     if env.prepare(root, *locks) or Path(sys.prefix).resolve() != (root / ".venv").resolve():

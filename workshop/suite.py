@@ -65,8 +65,11 @@ def run_tests(
     seconds: float = SECONDS,
     each: float = 0,
     stop: threading.Event | None = None,
+    first: bool = False,
 ) -> Report:
     """Run a tree's tests, all or the files named. AssertionError if another `agent` was tested.
+
+    `first` ends the run at the first failure in the order of the lesson's points.
 
     `each` bounds every test: its seconds, and its files and memory too. After one that took
     longer, no other is run. The environment's TINY_TEST_SCALE multiplies both times. `stop` ends
@@ -85,6 +88,9 @@ def run_tests(
         }
         if each:  # threads of a library would count as memory
             env |= {"TINY_TEST_SECONDS": str(each * scale), "OPENBLAS_NUM_THREADS": "1"}
+        if first:
+            env["TINY_IN_ORDER"] = "1"
+            flags = (*flags, "--maxfail=1")
         env.pop("VIRTUAL_ENV", None)
         words = ["-q", "-p", "tiny_report", "-p", "no:cacheprovider", "--rootdir", str(tree)]
         words += ["-c", str(tree / "pyproject.toml"), "--basetemp", str(Path(scratch) / "tmp")]
