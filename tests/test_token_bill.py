@@ -183,7 +183,7 @@ def test_too_few_tools_are_counted_in_the_message(tmp_path: Path) -> None:
         "tools: [",
         "tools:\n\t- name: x",
         "just a sentence",
-        "name: helper-07",
+        "name: helper-00",
         "tools: none",
         "tools:\n  - look_up",
         "tools:\n  - name: look_up\n    description: Looks it up.",
@@ -194,13 +194,13 @@ def test_too_few_tools_are_counted_in_the_message(tmp_path: Path) -> None:
 )
 def test_a_malformed_card_is_named(tmp_path: Path, text: str) -> None:
     """Task 8: the message names the file of a card that cannot be counted."""
-    (write_cards(tmp_path) / "helper-07.card.yaml").write_text(text, encoding="utf-8")
+    (write_cards(tmp_path) / "helper-00.card.yaml").write_text(text, encoding="utf-8")
     message = refusal(tmp_path)
-    assert "helper-07.card.yaml" in message, f"{text!r} gave: {message}"
+    assert "helper-00.card.yaml" in message, f"{text!r} gave: {message}"
 
 
 def test_a_card_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     """Task 8: the message names the file of a card that cannot be read as UTF-8."""
-    (write_cards(tmp_path) / "helper-07.card.yaml").write_bytes("tools: für".encode("latin-1"))
+    (write_cards(tmp_path) / "helper-00.card.yaml").write_bytes("tools: für".encode("latin-1"))
     message = refusal(tmp_path)
-    assert "helper-07.card.yaml" in message, message
+    assert "helper-00.card.yaml" in message, message

@@ -6,6 +6,8 @@ Nothing in the work folder is changed.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 import shutil
@@ -32,6 +34,8 @@ from workshop.trees import CACHES, shown
 EACH = 20.0  # seconds for one test
 ALL = 240.0  # seconds for all of them
 INTERRUPTED = 2  # pytest's exit code, where it did not run all tests
+TIMES = Path(".tiny") / "check-seconds.json"
+BYTES_A_SECOND = 20_000  # of a file of tests that was not run yet, roughly
 ROWS = 12  # of a message, where not all is asked for
 # What is the line's in the copy, and what could bend how the tests run.
 OURS = ("tests", "pyproject.toml")
@@ -87,12 +91,13 @@ def check(root: Path, word: str | None, latest_only: bool, verbose: bool) -> int
             return FAILED
         words = ["--tb=no", "--show-capture=no", "--continue-on-collection-errors"]
         try:
-            report = run_side_by_side(copy, tests, words)
+            report = run_side_by_side(copy, tests, words, known_seconds(root))
         except AssertionError as wrong:
             raise Problem(
                 f"the tests ran on another agent than yours: {wrong}.",
                 "Is agent/ in your folder a link? Make it a folder of its own.",
             ) from None
+        keep_seconds(root, report.seconds)
         problems = failures(one, report, verbose)
         text = verdict(one, report, problems, verbose)
     print(readable(text.replace(f"{copy}/", "").replace(str(copy), ".")))
@@ -104,15 +109,21 @@ def check(root: Path, word: str | None, latest_only: bool, verbose: bool) -> int
     return DONE
 
 
-def run_side_by_side(copy: Path, tests: list[str], flags: list[str]) -> Report:
-    """Run files of tests, a process for each core, and put together what they say."""
+def run_side_by_side(
+    copy: Path, tests: list[str], flags: list[str], known: dict[str, float]
+) -> Report:
+    """Run files of tests, a process for each core, and put together what they say.
+
+    `known` is how many seconds some files took before, so that the cores end together.
+    """
     cores = min(os.cpu_count() or 1, 4, len(tests)) or 1
     groups: list[list[str]] = [[] for _ in range(cores)]
-    sizes = [0] * cores
-    for name in sorted(tests, key=lambda name: -(copy / name).stat().st_size):
-        least = sizes.index(min(sizes))
+    times = [0.0] * cores
+    each = {name: known.get(name, (copy / name).stat().st_size / BYTES_A_SECOND) for name in tests}
+    for name in sorted(tests, key=lambda name: -each[name]):
+        least = times.index(min(times))
         groups[least].append(name)
-        sizes[least] += (copy / name).stat().st_size
+        times[least] += each[name]
     ordered = [sorted(group, key=tests.index) for group in groups]  # the stage's own come first
     stop = threading.Event()
     with ThreadPoolExecutor(cores) as pool:
@@ -135,7 +146,27 @@ def run_side_by_side(copy: Path, tests: list[str], flags: list[str]) -> Report:
             not one.code,
         ),
     )
-    return Report(worst.code, outcomes, worst.agent, worst.output, worst.cut)
+    seconds = {name: spent for one in reports for name, spent in one.seconds.items()}
+    return Report(worst.code, outcomes, worst.agent, worst.output, worst.cut, seconds)
+
+
+def known_seconds(root: Path) -> dict[str, float]:
+    """How long each file of tests took in the last check that ran it; what cannot be read: none."""
+    try:
+        found = json.loads((root / TIMES).read_text(encoding="utf-8"))
+        return {str(name): min(float(spent), EACH) for name, spent in found.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
+def keep_seconds(root: Path, seconds: dict[str, float]) -> None:
+    """Remember them for the next check. Where that fails, only time is lost."""
+    kept = {**known_seconds(root), **{name: round(spent, 3) for name, spent in seconds.items()}}
+    with contextlib.suppress(OSError):
+        (root / TIMES).parent.mkdir(exist_ok=True)
+        temporary = (root / TIMES).with_suffix(f".{os.getpid()}")
+        temporary.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        temporary.replace(root / TIMES)
 
 
 def title(check: Check) -> str:

@@ -12,7 +12,8 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ class Report:
     agent: str | None  # the file of the `agent` that was tested
     output: str
     cut: tuple[str, str] | None = None  # the test, and its point, in which the process ended
+    seconds: dict[str, float] = field(default_factory=dict)  # that each file of tests took
 
     @property
     def failed(self) -> list[Outcome]:
@@ -112,7 +114,16 @@ def run_tests(
         last = begun[-1]["start"]
         interrupted = code == 2 and "::" in last and last not in {one.test for one in outcomes}
         cut = (last, begun[-1]["point"]) if interrupted or not ended else None
-    return Report(code, outcomes, agent, output, cut)
+    return Report(code, outcomes, agent, output, cut, seconds_of(facts))
+
+
+def seconds_of(facts: list[dict[str, Any]]) -> dict[str, float]:
+    """How long each file of tests took, from what began when."""
+    seconds: dict[str, float] = {}
+    for one, after in pairwise(fact for fact in facts if "at" in fact):
+        name = one["start"].split("::")[0] if "start" in one else ""
+        seconds[name] = seconds.get(name, 0) + after["at"] - one["at"]
+    return {name: spent for name, spent in seconds.items() if name.endswith(".py")}
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import os
 import re
 import signal
 import sys
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,7 @@ def stop_alarm() -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Any:
-    note({"start": collector.nodeid, "point": ""})
+    note({"start": collector.nodeid, "point": "", "at": time.monotonic()})
     set_alarm()
     yield
     stop_alarm()
@@ -78,7 +79,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Any:
-    note({"start": item.nodeid, "point": point_of(item)})
+    note({"start": item.nodeid, "point": point_of(item), "at": time.monotonic()})
     yield
     if LAST:
         item.session.shouldstop = LAST
@@ -144,7 +145,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     agent = sys.modules.get("agent")
-    note({"agent": getattr(agent, "__file__", None)})
+    note({"agent": getattr(agent, "__file__", None), "at": time.monotonic()})
 
 
 def point_order(point: str) -> int:

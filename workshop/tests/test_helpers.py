@@ -175,3 +175,22 @@ finally:
     agent.__file__ = str(TREE / "agent" / "__init__.py")"""
     report = run(tmp_path, body)
     assert "not this tree's agent" in (report.failed[0].message or ""), report.output[-2000:]
+
+
+def test_only_the_first_failure_in_the_lessons_order_is_looked_for(tmp_path: Path) -> None:
+    tests = [("Contract: c", "1 == 2"), ("Task 2: b", "1 == 2"), ("Task 1: a", "1 == 1")]
+    files = {
+        "agent/__init__.py": "",
+        "pyproject.toml": (ROOT / "pyproject.toml").read_text(encoding="utf-8"),
+        "tests/test_it.py": "".join(
+            f'def test_{number}():\n    """{point}."""\n    import agent\n    assert {claim}\n'
+            for number, (point, claim) in enumerate(tests)
+        ),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    report = run_tests(tmp_path, first=True)
+    ran = [(one.point, one.outcome) for one in report.outcomes]
+    assert ran == [("Task 1: a.", "passed"), ("Task 2: b.", "failed")]
+    assert len(run_tests(tmp_path).failed) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -357,6 +358,19 @@ def test_a_right_stage_passes_and_is_marked(course: Course) -> None:
 def test_the_number_works_from_anywhere(course: Course) -> None:
     begin(course, 1, count=COUNT)
     assert course("check", "count", cwd=course.home).returncode == 0
+
+
+@pytest.mark.parametrize("before", [None, "[]", '{"tests/test_count.py": "long"}', "\0", "{}"])
+def test_a_check_keeps_how_long_each_file_took(course: Course, before: str | None) -> None:
+    kept = course.root / ".tiny" / "check-seconds.json"
+    kept.parent.mkdir(exist_ok=True)
+    if before is not None:
+        kept.write_text(before)
+    begin(course, 2, shout=SHOUT, __main__=MAIN)
+    assert course("check", "2").returncode == 0
+    seconds = json.loads(kept.read_text())
+    assert set(seconds) == {"tests/test_count.py", "tests/test_shout.py"}
+    assert all(0 < spent < 60 for spent in seconds.values()), seconds
 
 
 def test_latest_only_runs_the_stages_own_tests_and_marks_nothing(course: Course) -> None:
