@@ -87,9 +87,11 @@ def run_tests(
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
             "TINY_REPORT": str(report),
             "TINY_HOME": str(Path(scratch) / "home"),
+            # A core is taken already, and threads of a library would count as memory.
+            "OPENBLAS_NUM_THREADS": "1",
         }
-        if each:  # threads of a library would count as memory
-            env |= {"TINY_TEST_SECONDS": str(each * scale), "OPENBLAS_NUM_THREADS": "1"}
+        if each:
+            env["TINY_TEST_SECONDS"] = str(each * scale)
         if first:
             env["TINY_IN_ORDER"] = "1"
             flags = (*flags, "--maxfail=1")
