@@ -13,6 +13,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,7 +41,30 @@ def run_request(root: Path, words: list[str]) -> int:
             f"What it has: just with {proof}",
             USAGE,
         )
+    asks = shlex.split(command)[-1] == "ask"  # it reads no requests from standard input
+    if not words and (asks or sys.stdin is None or sys.stdin.isatty()):
+        request = example(root, line, tree.stage, shlex.split(command))
+        raise Problem("run what?", f"For example: just run {request}", USAGE)
     return call(root, tree.folder, [*shlex.split(command), *words])
+
+
+def example(root: Path, line: Line, stage: Stage, command: list[str]) -> str:
+    """A request that the newest lesson up to this stage shows `just run`'s command with."""
+    starts = [["just", "run"], ["just", "with", *command]]
+    if command[-1] == "ask":  # a request alone does, too
+        starts.append(["just", "with", *command[:-1]])
+    for earlier in reversed(line.stages[: stage.number]):
+        for shown, _ in Lesson.read(lesson_path(root, earlier)).commands:
+            try:
+                words = shlex.split(shown)
+            except ValueError:  # quotes that span lines
+                continue
+            for start in starts:
+                request = words[-1]
+                if words[:-1] == start and " " in request:
+                    plain = not set(request) & set('"$`\\!')
+                    return f'"{request}"' if plain else shlex.quote(request)
+    return '"…"'
 
 
 def run_command(root: Path, line: Line, stage: Stage) -> str | None:
@@ -91,7 +115,8 @@ def endpoint(root: Path) -> Iterator[dict[str, str]]:
     if named.get("TINY_BASE_URL") and not embeds_here:
         yield {}
         return
-    with practice.start() as server:
+    home = Path(os.environ.get("TINY_HOME") or root / ".tiny")
+    with practice.start(folder=home) as server:
         extra = dict(server.env)
         if embeds_here and named.get("TINY_BASE_URL"):
             extra["TINY_EMBED_BASE_URL"] = extra.pop("TINY_BASE_URL")

@@ -1,6 +1,8 @@
-"""The practice endpoint's HTTP side: three routes on 127.0.0.1, by the standard library alone.
+"""The practice endpoint's HTTP side: four routes on 127.0.0.1, by the standard library alone.
 
-POST /v1/embeddings, GET /v1/models, GET /v1/models/ID. Any key is taken, or none.
+POST /v1/chat/completions, POST /v1/embeddings, GET /v1/models, GET /v1/models/ID. Any key is
+taken, or none. As an HTTP proxy it answers for the practice web, the hosts under `.example`, and
+for nothing else: it forwards no request.
 A log line holds the method, the route, the status, counts and the time: never a text or a key.
 """
 
@@ -17,6 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -24,7 +27,11 @@ import numpy as np
 
 from workshop.errors import INTERRUPTED, USAGE, Problem
 
+from . import chat, conversation
 from .embeddings import DIMENSIONS, MODEL, PASSAGE, QUERY, BadText, Embedder, load
+from .mind import Mind
+from .refused import JSON, Refused
+from .web import Page, site
 
 HOST = "127.0.0.1"
 PORT = 8765
@@ -34,7 +41,6 @@ MAX_DRAIN = 4 * MAX_BODY
 CREATED = 1767225600  # 2026-01-01, the date in the model list
 
 Log = Callable[[str], None]
-JSON = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -48,54 +54,27 @@ class Endpoint:
         return {
             "TINY_BASE_URL": self.base_url,
             "TINY_API_KEY": "practice",
-            "TINY_CHAT_MODEL": "practice-chat",
+            "TINY_CHAT_MODEL": conversation.MODEL,
             "TINY_EMBED_MODEL": MODEL,
             "TINY_QUERY_PREFIX": QUERY,
             "TINY_PASSAGE_PREFIX": PASSAGE,
+            "TINY_PRACTICE_WEB": self.base_url.removesuffix("/v1"),
         }
 
 
-class Refused(Exception):
-    """An answer that is an error, in the shape that OpenAI clients read."""
-
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        param: str | None = None,
-        code: str | None = None,
-        close: bool = False,
-        headers: dict[str, str] | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.param = param
-        self.code = code
-        self.close = close
-        self.headers = headers or {}
-
-    def body(self) -> JSON:
-        kind = "invalid_request_error" if self.status < 500 else "server_error"
-        return {
-            "error": {
-                "message": self.message,
-                "type": kind,
-                "param": self.param,
-                "code": self.code,
-            }
-        }
-
-
-def _model_card() -> JSON:
-    return {"id": MODEL, "object": "model", "created": CREATED, "owned_by": "practice"}
+def _model_cards() -> dict[str, JSON]:
+    owners = {MODEL: "practice", conversation.MODEL: chat.OWNER}
+    return {
+        name: {"id": name, "object": "model", "created": CREATED, "owned_by": owner}
+        for name, owner in owners.items()
+    }
 
 
 def _no_model(name: str) -> Refused:
+    names = " and ".join(repr(known) for known in _model_cards())
     return Refused(
         404,
-        f"The model {name[:80]!r} does not exist here. This endpoint has {MODEL!r}.",
+        f"The model {name[:80]!r} does not exist here. This endpoint has {names}.",
         param="model",
         code="model_not_found",
     )
@@ -137,6 +116,10 @@ def _embeddings(request: JSON, embedder: Embedder) -> tuple[JSON, str]:
     model = request.get("model")
     if not isinstance(model, str) or not model:
         raise Refused(400, "model is missing: name it as a text.", param="model")
+    if model == conversation.MODEL:
+        raise Refused(
+            400, f"{model} does not embed. Use {MODEL!r}.", param="model", code="wrong_model"
+        )
     if model != MODEL:
         raise _no_model(model)
     form = request.get("encoding_format", "float")
@@ -181,9 +164,17 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         began = time.monotonic()
         route, note, headers = "(other)", "", {}
+        events: Iterator[str] | None = None
         try:
             body = self._body()
             path = self.path.split("?", 1)[0]
+            if not path.startswith("/") and path != "*":
+                route = "(web)"
+                page = self._web_page()
+                status = page.status
+                self._send_page(page)
+                self.server.log(f"{self.command} {route} {status} {len(page.body)} bytes")
+                return
             if path == "/v1/embeddings":
                 route = path
                 self._allow("POST")
@@ -191,25 +182,28 @@ class Handler(BaseHTTPRequestHandler):
             elif path == "/v1/models":
                 route = path
                 self._allow("GET", "HEAD")
-                reply = {"object": "list", "data": [_model_card()]}
+                reply = {"object": "list", "data": list(_model_cards().values())}
             elif path.startswith("/v1/models/"):
                 route = "/v1/models/ID"
                 self._allow("GET", "HEAD")
                 name = unquote(path.removeprefix("/v1/models/"))
-                if name != MODEL:
+                if name not in _model_cards():
                     raise _no_model(name)
-                reply = _model_card()
+                reply = _model_cards()[name]
             elif path == "/v1/chat/completions":
                 route = path
-                raise Refused(
-                    404,
-                    "This endpoint has no chat yet: it comes with chapter 05.",
-                    code="chat_not_available",
-                )
+                self._allow("POST")
+                asked = conversation.read(self._json(body), self.server.context)
+                said = chat.answer(asked, self.server.mind)
+                note = f"{len(asked.messages)} messages {len(asked.tools)} tools {said.finish}"
+                if asked.stream:
+                    events = said.events()
+                reply = said.body()
             else:
                 raise Refused(
                     404,
-                    "No such route. This endpoint has /v1/embeddings and /v1/models.",
+                    "No such route. This endpoint has /v1/chat/completions, /v1/embeddings and "
+                    "/v1/models.",
                     code="unknown_route",
                 )
             status = 200
@@ -223,12 +217,41 @@ class Handler(BaseHTTPRequestHandler):
             status = 500
             reply = Refused(500, f"The practice endpoint failed: {type(error).__name__}.").body()
             self.close_connection = True
-        self._send(status, reply, headers)
+        if events is not None:
+            self._send_events(events)
+        else:
+            self._send(status, reply, headers)
         spent = round((time.monotonic() - began) * 1000)
         line = f"{self.command} {route} {status} {note}".rstrip()
         self.server.log(f"{line} {spent} ms")
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = answer
+    do_CONNECT = do_TRACE = answer
+
+    def _web_page(self) -> Page:
+        """The practice web's page for an absolute address."""
+        page = site().get(self.path) if self.command != "CONNECT" else None
+        if page is None:
+            raise Refused(
+                403,
+                "This is no proxy: it answers http://….example from its own pages and fetches "
+                "nothing.",
+                code="not_forwarded",
+                close=self.command == "CONNECT",
+            )
+        self._allow("GET", "HEAD")
+        return page
+
+    def _send_page(self, page: Page) -> None:
+        self.send_response(page.status)
+        self.send_header("Content-Type", page.kind)
+        self.send_header("Content-Length", str(len(page.body)))
+        if page.location is not None:
+            self.send_header("Location", page.location)
+        with suppress(ConnectionError, TimeoutError):
+            self.end_headers()
+            if self.command != "HEAD":
+                self.wfile.write(page.body)
 
     def _allow(self, *methods: str) -> None:
         if self.command not in methods:
@@ -293,6 +316,19 @@ class Handler(BaseHTTPRequestHandler):
             if self.command != "HEAD":
                 self.wfile.write(body)
 
+    def _send_events(self, events: Iterator[str]) -> None:
+        """Server-sent events, each in a chunk of its own."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Transfer-Encoding", "chunked")
+        with suppress(ConnectionError, TimeoutError):
+            self.end_headers()
+            for event in events:
+                raw = event.encode("ascii")
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(raw), raw))
+            self.wfile.write(b"0\r\n\r\n")
+
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """What http.server itself refuses (a broken request line, an unknown method), as JSON."""
         self.close_connection = True
@@ -308,8 +344,12 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, port: int, embedder: Embedder, log: Log | None) -> None:
+    def __init__(
+        self, port: int, embedder: Embedder, log: Log | None, context: int, folder: Path | None
+    ) -> None:
         self.embedder = embedder
+        self.mind = Mind(embedder, folder)
+        self.context = context
         self._log = log
         self._log_lock = threading.Lock()
         self._open: set[socket.socket] = set()
@@ -355,12 +395,12 @@ class Server(ThreadingHTTPServer):
                     connection.shutdown(socket.SHUT_RDWR)
 
 
-def _open_server(port: int, log: Log | None) -> Server:
+def _open_server(port: int, log: Log | None, context: int, folder: Path | None) -> Server:
     if not 0 <= port <= 65535:
         raise Problem(f"{port} is not a port.", "Choose one from 1 to 65535.", USAGE)
     embedder = load()
     try:
-        return Server(port, embedder, log)
+        return Server(port, embedder, log, context, folder)
     except OSError as error:
         raise Problem(
             f"Port {port} on {HOST} cannot be opened: {error.strerror or error}.",
@@ -369,12 +409,18 @@ def _open_server(port: int, log: Log | None) -> Server:
 
 
 @contextmanager
-def start(port: int = 0, log: Log | None = None) -> Iterator[Endpoint]:
+def start(
+    port: int = 0,
+    log: Log | None = None,
+    context: int = conversation.CONTEXT,
+    folder: Path | None = None,
+) -> Iterator[Endpoint]:
     """Serve in a daemon thread of this process, which the endpoint never outlives.
 
-    Port 0 lets the system choose a free one. `log` gets one line a request.
+    Port 0 lets the system choose a free one. `log` gets one line a request. `context` is the chat
+    model's, in tokens. In `folder` the vectors of tools outlive the process.
     """
-    server = _open_server(port, log)
+    server = _open_server(port, log, context, folder)
     thread = threading.Thread(
         target=server.serve_forever, kwargs={"poll_interval": 0.05}, name="practice", daemon=True
     )

@@ -184,7 +184,7 @@ def test_a_body_that_is_no_json_object_is_400(endpoint: Endpoint, body: bytes) -
     ("method", "path", "status", "code"),
     [
         ("GET", "/v1/models/gpt", 404, "model_not_found"),
-        ("POST", "/v1/chat/completions", 404, "chat_not_available"),
+        ("GET", "/v1/chat/completions", 405, "method_not_allowed"),
         ("GET", "/", 404, "unknown_route"),
         ("GET", "/v1/embeddings", 405, "method_not_allowed"),
         ("POST", "/v1/models", 405, "method_not_allowed"),
@@ -206,8 +206,9 @@ def test_an_unknown_model_is_404(endpoint: Endpoint) -> None:
 def test_the_models_are_listed(endpoint: Endpoint) -> None:
     status, answer = call(endpoint, "GET", "/v1/models")
     assert status == 200
-    assert [card["id"] for card in answer["data"]] == [MODEL]
-    assert call(endpoint, "GET", f"/v1/models/{MODEL}") == (200, answer["data"][0])
+    assert [card["id"] for card in answer["data"]] == [MODEL, "practice-chat"]
+    for card in answer["data"]:
+        assert call(endpoint, "GET", f"/v1/models/{card['id']}") == (200, card)
 
 
 def test_a_body_over_8_mb_is_413(endpoint: Endpoint) -> None:
@@ -289,6 +290,7 @@ def test_the_variables_point_at_the_endpoint(endpoint: Endpoint) -> None:
         "TINY_EMBED_MODEL": MODEL,
         "TINY_QUERY_PREFIX": "query: ",
         "TINY_PASSAGE_PREFIX": "passage: ",
+        "TINY_PRACTICE_WEB": endpoint.base_url.removesuffix("/v1"),
     }
 
 

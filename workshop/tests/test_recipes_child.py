@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import urllib.error
@@ -68,6 +69,49 @@ def test_run_where_a_stage_has_no_such_entry_names_what_it_has(course: Course) -
     done = course("run", "hello", cwd=course.tree(1))
     assert done.returncode == 2
     assert "just with python scripts/count.py" in done.stderr
+
+
+ASKED = "\n## Prove it\n\n```console\n$ just with python -m agent {}\nout\n```\n"
+
+
+def add_to_lesson(course: Course, number: int, *commands: str, run: str = "") -> None:
+    (page,) = (course.root / "stages").glob(f"{number:02d}-*/lesson.md")
+    text = page.read_text() + "".join(ASKED.format(command) for command in commands)
+    page.write_text(text.replace("proof:", f"run: {run}\nproof:") if run else text)
+
+
+def on_a_terminal(course: Course, *words: str) -> subprocess.CompletedProcess[str]:
+    """A command whose standard input is a terminal."""
+    leader, follower = pty.openpty()
+    try:
+        return subprocess.run(
+            course.start(*words), cwd=course.root, env=course.environment(), stdin=follower,
+            capture_output=True, encoding="utf-8", timeout=60, check=False,
+        )  # fmt: skip
+    finally:
+        os.close(leader)
+        os.close(follower)
+
+
+def test_run_without_a_request_shows_the_newest_lessons_example(course: Course) -> None:
+    assert 'just run "…"' in on_a_terminal(course, "run").stderr
+    add_to_lesson(course, 2, 'route "an old one"')
+    add_to_lesson(course, 3, 'route "Was kostet $5?"', 'route "one" "two"', "other 'a b'")
+    done = on_a_terminal(course, "run")
+    assert done.returncode == 2
+    assert done.stderr == "error: run what?\n  For example: just run 'Was kostet $5?'\n"
+
+
+def test_requests_piped_to_a_command_that_reads_them_stay_possible(shared: Course) -> None:
+    assert told(shared("run", input="eins\n"))["words"] == ["route"]
+
+
+def test_run_without_a_request_is_refused_where_the_command_reads_none(course: Course) -> None:
+    add_to_lesson(course, 4, '"What is new?"', run="python -m agent ask")
+    for done in (course("run", input="eins\n"), on_a_terminal(course, "run")):
+        assert done.returncode == 2
+        assert done.stderr == 'error: run what?\n  For example: just run "What is new?"\n'
+    assert told(course("run", "hello"))["words"] == ["ask", "hello"]
 
 
 def test_with_runs_in_the_root_of_the_tree(course: Course) -> None:
@@ -168,6 +212,7 @@ def test_the_practice_endpoints_variables(shared: Course) -> None:
     found = told(shared("run", "hello", env=NO_ENDPOINT))["env"]
     assert found["TINY_EMBED_MODEL"] == "multilingual-e5-small"
     assert (found["TINY_QUERY_PREFIX"], found["TINY_PASSAGE_PREFIX"]) == ("query: ", "passage: ")
+    assert found["TINY_PRACTICE_WEB"] == found["TINY_BASE_URL"].removesuffix("/v1")
 
 
 @pytest.mark.parametrize("value", ["", "Frage: "])
@@ -189,6 +234,7 @@ def test_practice_embeddings_beside_a_chat_model_of_the_users(shared: Course) ->
     assert found["TINY_BASE_URL"] == "http://127.0.0.1:9/v1"
     assert found["TINY_EMBED_BASE_URL"].startswith("http://127.0.0.1:")
     assert found["TINY_EMBED_BASE_URL"] != found["TINY_BASE_URL"]
+    assert found["TINY_PRACTICE_WEB"] == found["TINY_EMBED_BASE_URL"].removesuffix("/v1")
 
 
 def test_T55_a_bad_env_file_in_a_parent_folder_is_nobodys_business(
