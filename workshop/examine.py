@@ -15,6 +15,7 @@ import stat
 import tempfile
 import threading
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +29,7 @@ from workshop.rebuild import begun, named_stage
 from workshop.repo import open_repo
 from workshop.series import tree_paths
 from workshop.show import lesson_path
-from workshop.suite import Outcome, Report, lay_out, own_tests, point_order, run_tests
+from workshop.suite import Cut, Outcome, Report, lay_out, own_tests, point_order, run_tests
 from workshop.trees import CACHES, shown
 
 EACH = 20.0  # seconds for one test
@@ -46,6 +47,14 @@ CLAIM = re.compile(
     r"|(?P<kind>\w+) came(?: out)?: (?P<text>.+))",
     re.DOTALL,
 )
+
+
+@dataclass(frozen=True)
+class Failing:
+    """What is said of one failed test. `stops`: no test was run after it."""
+
+    text: str
+    stops: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,8 @@ def check(root: Path, word: str | None, latest_only: bool, verbose: bool) -> int
             return FAILED
         words = ["--tb=no", "--show-capture=no", "--continue-on-collection-errors"]
         try:
-            report = run_side_by_side(copy, tests, words, known_seconds(root))
+            touches = Lesson.read(lesson_path(root, stage)).touches
+            report = run_side_by_side(copy, tests, words, known_seconds(root), touches)
         except AssertionError as wrong:
             raise Problem(
                 f"the tests ran on another agent than yours: {wrong}.",
@@ -110,7 +120,11 @@ def check(root: Path, word: str | None, latest_only: bool, verbose: bool) -> int
 
 
 def run_side_by_side(
-    copy: Path, tests: list[str], flags: list[str], known: dict[str, float]
+    copy: Path,
+    tests: list[str],
+    flags: list[str],
+    known: dict[str, float],
+    touches: Sequence[str] = (),
 ) -> Report:
     """Run files of tests, a process for each core, and put together what they say.
 
@@ -129,7 +143,16 @@ def run_side_by_side(
     with ThreadPoolExecutor(cores) as pool:
         try:
             waiting = [
-                pool.submit(run_tests, copy, group, *flags, seconds=ALL, each=EACH, stop=stop)
+                pool.submit(
+                    run_tests,
+                    copy,
+                    group,
+                    *flags,
+                    seconds=ALL,
+                    each=EACH,
+                    stop=stop,
+                    touches=touches,
+                )
                 for group in ordered
             ]
             reports = [one.result() for one in waiting]
@@ -141,13 +164,14 @@ def run_side_by_side(
         reports,
         key=lambda one: (
             one.code is not None,
-            one.cut is None,
+            not one.cuts,
             one.code != INTERRUPTED,
             not one.code,
         ),
     )
     seconds = {name: spent for one in reports for name, spent in one.seconds.items()}
-    return Report(worst.code, outcomes, worst.agent, worst.output, worst.cut, seconds)
+    cuts = [cut for one in reports for cut in one.cuts]
+    return Report(worst.code, outcomes, worst.agent, worst.output, cuts, seconds)
 
 
 def known_seconds(root: Path) -> dict[str, float]:
@@ -246,56 +270,70 @@ def does_not_parse(copy: Path) -> str:
     return ""
 
 
-def failures(check: Check, report: Report, verbose: bool) -> list[str]:
+def failures(check: Check, report: Report, verbose: bool) -> list[Failing]:
     """What is wrong, the most telling first; nothing where all tests pass."""
     order = sorted(report.failed, key=lambda one: (not check.is_own(one.test), point_order(one)))
-    blocks = [failure(check, one, verbose) for one in order]
-    if report.cut:
-        blocks.insert(0, ended_in(check, report))
+    cuts = sorted(report.cuts, key=lambda one: not check.is_own(one.test))
+    blocks = [Failing(ended_in(check, one), stops=True) for one in cuts]
+    blocks += [Failing(failure(check, one, verbose), one.last) for one in order]
     own = [one for one in report.outcomes if one.outcome == "passed" and check.is_own(one.test)]
     if not blocks and (report.code != 0 or not own):
         tail = "\n".join(report.output.strip().splitlines()[-ROWS:])
-        blocks = [f"The tests could not run:\n{tail}"]
+        blocks = [Failing(f"The tests could not run:\n{tail}")]
     return blocks
 
 
-def verdict(check: Check, report: Report, problems: list[str], verbose: bool) -> str:
-    """What a run says: the first failure in full, the rest as a count."""
+def verdict(check: Check, report: Report, problems: list[Failing], verbose: bool) -> str:
+    """What a run says: the first failure in full, also what ended it early, the rest as a count."""
     if not problems:
         own = sum(check.is_own(one.test) for one in report.outcomes)
         rest = len(report.outcomes) - own
         more = f" and {rest} of earlier stages" if rest else ""
         return f"{title(check)}: passed. {count(own, 'test')} of this stage{more}."
     rows = [f"{title(check)}: not yet.", ""]
-    rows += ["\n\n".join(problems if verbose else problems[:1]), ""]
-    failed = report.failed
-    mine = sum(check.is_own(one.test) for one in failed)
-    total = sum(check.is_own(one.test) for one in report.outcomes)
-    if failed:
-        said = f"{mine} of {count(total, 'test')} of this stage fail"
-        if len(failed) > mine:
-            said += f", and {len(failed) - mine} of earlier stages"
-        rows.append(said + ".")
-    if report.cut or report.code == INTERRUPTED:
-        rows.append("The tests after it were not run.")
-    if len(problems) > 1 and not verbose:
+    told = [one for at, one in enumerate(problems) if verbose or at == 0 or one.stops]
+    rows += ["\n\n".join(one.text for one in told), ""]
+    stopped = sum(one.stops for one in problems) or int(report.code == INTERRUPTED)
+    if report.failed:
+        rows.append(tally(check, report, whole=not stopped))
+    if stopped:
+        rows.append(f"The tests after {'it' if stopped == 1 else 'them'} were not run.")
+    if len(problems) > len(told):
         rows.append(f"  all of them  just check {check.stage.number} --verbose")
     rows.append(f"  a hint       just hint {check.stage.number}")
     return "\n".join(rows)
 
 
-def ended_in(check: Check, report: Report) -> str:
+def tally(check: Check, report: Report, whole: bool) -> str:
+    """How many tests fail, of this stage and of earlier ones. `whole`: all of them were run."""
+    failed = report.failed
+    mine = sum(check.is_own(one.test) for one in failed)
+    total = sum(check.is_own(one.test) for one in report.outcomes)
+    earlier = len(failed) - mine
+    rest = f"{earlier} of earlier stages"
+    if mine:
+        said = f"{mine} of {count(total, 'test')} of this stage {fail(mine)}"
+        return f"{said}, and {rest}." if earlier else f"{said}."
+    if whole:
+        return f"All tests of this stage pass; {rest} {fail(earlier)}."
+    ran = f"{count(total, 'test')} of this stage {'passes' if total == 1 else 'pass'}; "
+    return f"{ran if total else ''}{rest} {fail(earlier)}."
+
+
+def fail(number: int) -> str:
+    return "fails" if number == 1 else "fail"
+
+
+def ended_in(check: Check, cut: Cut) -> str:
     """The test in which the process ended, or its time did."""
-    assert report.cut is not None
-    test, point = report.cut
-    if report.code is None:
+    if cut.code is None:
         said = "it did not come to an end; the process was stopped"
-    elif report.code < 0:
-        said = f"your code crashed the whole process: signal {-report.code}"
+    elif cut.code < 0:
+        said = f"your code crashed the whole process: signal {-cut.code}"
     else:
-        how = f"exit code {report.code} (os._exit or KeyboardInterrupt)"
+        how = f"exit code {cut.code} (os._exit or KeyboardInterrupt)"
         said = f"your code ended the whole process, {how}"
-    return block(check, test, point, [said])
+    return block(check, cut.test, cut.point, [said])
 
 
 def failure(check: Check, one: Outcome, verbose: bool) -> str:
@@ -304,9 +342,21 @@ def failure(check: Check, one: Outcome, verbose: bool) -> str:
     if one.place:
         place = shown(check.root, check.folder / one.place)
         rows.append(f"in your code: {place}" + (f"  {one.text}" if one.text else ""))
-        if one.cause and one.cause not in "\n".join(rows) and one.error != "MemoryError":
-            rows += clipped(f"there: {one.cause}", verbose)
+        if one.cause and one.error != "MemoryError" and not repeats(one, rows):
+            where = f" (raised in {one.raised})" if one.raised else ""
+            rows += clipped(f"there: {one.cause.removesuffix(': ')}{where}", verbose)
     return block(check, one.test, one.point, rows)
+
+
+def repeats(one: Outcome, rows: list[str]) -> bool:
+    """Whether the rows say already what was raised."""
+    kind, _, text = one.cause.partition(": ")
+    above = "\n".join(rows)
+    if text and kind == one.error and kind in ("AssertionError", "Failed"):
+        above += one.message or ""  # the rows are made of it
+    elif kind not in above:
+        return False
+    return " ".join(text.split()) in " ".join(above.split())
 
 
 def block(check: Check, test: str, point: str, rows: list[str]) -> str:
@@ -389,12 +439,13 @@ def after_success(check: Check, latest_only: bool) -> str:
     if latest_only:
         return f"  it counts as done when the earlier ones pass too: just check {number}"
     rows = [
-        f"  learned  {Lesson.read(lesson_path(check.root, check.stage)).concept}",
-        f"  see it   just prove {number}",
-        f"  ours     just solution {number}",
+        f"  learned     {Lesson.read(lesson_path(check.root, check.stage)).concept}",
+        f"  see it      just prove {number}",
+        f"  ours        just solution {number}",
     ]
     if number < len(line.stages):
-        rows.append(f"  next     just start {number + 1}, or from yours: --from mine")
+        rows.append(f"  next        just start {number + 1}")
+        rows.append(f"  from yours  just start {number + 1} --from mine")
     else:
-        rows.append("  next     that was the last one")
+        rows.append("  next        that was the last one")
     return "\n".join(rows)

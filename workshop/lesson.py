@@ -34,6 +34,7 @@ KEYS: dict[str, tuple[type | tuple[type, ...], bool]] = {
     "run": (str, False),
     "given": (list, False),
     "tolerance": ((int, float), False),
+    "exit": (int, False),
 }
 NAMES = {str: "a text", int: "a whole number", list: "a list of texts", (int, float): "a number"}
 
@@ -51,6 +52,7 @@ class Lesson:
     run: str | None = None  # what `just run` calls from this stage on
     given: list[str] = field(default_factory=list)  # what a rebuilder is handed beside the tests
     tolerance: float = 0.0  # for numbers in the proof's output
+    exit: int = 0  # the exit code that the proof ends with
     body: str = ""
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -54,27 +55,45 @@ def report(root: Path, path: Path, count: int) -> None:
     )
 
 
+def printed(
+    command: str, tree: Path, env: dict[str, str] | None = None, both: bool = True
+) -> tuple[str, int]:
+    """What a command prints, as a terminal shows it, and its exit code.
+
+    Without `both`, its standard output alone.
+    """
+    done = subprocess.run(
+        ["sh", "-c", command],
+        cwd=tree,
+        env={**(os.environ if env is None else env), "PYTHONUNBUFFERED": "1"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT if both else subprocess.DEVNULL,
+        timeout=300,
+        check=False,
+    )
+    return done.stdout.decode(errors="replace"), done.returncode
+
+
 def renew(path: Path, shown: list[tuple[str, str]], tree: Path, tolerance: float) -> int:
     """Replace each output that has changed. Returns how many that were."""
     text, count = path.read_text(encoding="utf-8"), 0
     for command, output in shown:
         if not output or command in NOT_RUN or "...\n" in output:
             continue
-        done = subprocess.run(
-            ["sh", "-c", command],
-            cwd=tree,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-        )
-        out, err = done.stdout.decode(), done.stderr.decode()
+        out, _ = printed(command, tree)
         if not out.strip():
-            raise Problem(f"{command} printed nothing: {err.strip()}", "Nothing was written.")
-        if not all(differences(output, got, tolerance) for got in (out, out + err)):
+            raise Problem(f"{command} printed nothing.", "Nothing was written.")
+        if not differences(output, out, tolerance):
             continue
-        shown_last = output.strip().splitlines()[-1:] or [""]
-        if err and shown_last[0].split()[:2] == err.splitlines()[-1].split()[:2]:
-            out += err
+        alone, _ = printed(command, tree, both=False)
+        if alone.strip() and not differences(output, alone, tolerance):
+            continue
+        starts = {line.split()[0] for line in output.splitlines() if line.strip()}
+        of_both = {line.split()[0] for line in out.splitlines() if line.strip()}
+        of_one = {line.split()[0] for line in alone.splitlines() if line.strip()}
+        if alone.strip() and not starts & (of_both - of_one):
+            out = alone  # the page shows none of what goes to standard error
         old = f"$ {command}\n{output}"
         text = text.replace(
             old, f"$ {command}\n{out.rstrip()}\n" + ("\n" if output.endswith("\n\n") else "")

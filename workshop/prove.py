@@ -14,7 +14,7 @@ from pathlib import Path
 from workshop.child import environment
 from workshop.errors import DONE, FAILED, Problem
 from workshop.examine import readable
-from workshop.lesson import Lesson
+from workshop.lesson import Lesson, console_commands
 from workshop.line import ensure_built
 from workshop.outputs import differences
 from workshop.rebuild import begun, named_stage
@@ -39,7 +39,7 @@ def prove(root: Path, word: str | None) -> int:
         raise Problem(f"the lesson of stage {stage.number} does not show what its proof prints.")
     command, wanted = proofs[-1]
     print(f"$ {command}", flush=True)
-    printed, ended = run(root, folder, command)
+    printed, ended = run(root, folder, command, lesson.exit)
     found = differences(wanted, printed, lesson.tolerance)
     missing, extra = marked(found)
     print("\nThe lesson shows:\n")
@@ -47,18 +47,31 @@ def prove(root: Path, word: str | None) -> int:
     print("\nYours prints:\n")
     print(part(printed, extra, "+"))
     if found or ended:
-        print(f"\n{len(found)} lines differ: - where only the lesson has it, + where only yours.")
+        differ = f"{len(found)} {'line differs' if len(found) == 1 else 'lines differ'}"
+        print(f"\n{differ}: - where only the lesson has it, + where only yours.")
         if ended:
             print(ended)
+        print(other_commands(lesson, command), end="")
         return FAILED
     share = f"{lesson.tolerance:g}, those above 1 within {100 * lesson.tolerance:g} %"
     within = f" Numbers agree within {share}." if lesson.tolerance else ""
     print(f"\nThey agree.{within}")
+    print(other_commands(lesson, command), end="")
     return DONE
 
 
-def run(root: Path, folder: Path, command: str) -> tuple[str, str]:
-    """What a command prints in a folder, and how it ended, where that was not by itself."""
+def other_commands(lesson: Lesson, command: str) -> str:
+    """The commands of the lesson's "Prove it" that were not run, or ""."""
+    shown = [one for one, _ in console_commands(lesson.sections.get("Prove it", ""))]
+    others = [one for one in shown if one != command]
+    if not others:
+        return ""
+    head = f"\n1 of {len(others) + 1} commands; the other{'s' if len(others) > 1 else ''}:"
+    return "\n".join([head, *(f"  {one}" for one in others), ""])
+
+
+def run(root: Path, folder: Path, command: str, wanted: int = 0) -> tuple[str, str]:
+    """What a command prints in a folder, and how it ended, where that is not as it should."""
     scale = float(os.environ.get("TINY_TEST_SCALE") or "1")
     with tempfile.TemporaryDirectory(prefix="tiny-prove-") as scratch:
         just = Path(scratch) / "just"  # this project's recipes, with or without just installed
@@ -79,7 +92,8 @@ def run(root: Path, folder: Path, command: str) -> tuple[str, str]:
             )  # fmt: skip
             try:
                 code = child.wait(timeout=SECONDS * scale)
-                ended = f"It ended with exit code {code}." if code else ""
+                if code != wanted:
+                    ended = f"It ended with exit code {code}; the lesson's ends with {wanted}."
             except subprocess.TimeoutExpired:
                 ended = f"It was stopped after {SECONDS * scale:g} seconds."
             finally:

@@ -19,16 +19,19 @@ from workshop.progress import one_at_a_time, read_progress, set_progress
 from workshop.repo import Repo, open_repo
 from workshop.series import tree_paths
 from workshop.show import lesson_path, print_diff
-from workshop.trees import changes, has_tree, ignored, shown, tree_of, worktrees
+from workshop.trees import (
+    WORK,
+    changes,
+    has_tree,
+    ignored,
+    shown,
+    tree_of,
+    where_to,
+    work_folder,
+    worktrees,
+)
 
-WORK = "work"
 ZERO = "0" * 40
-
-
-def work_folder(root: Path, stage: Stage) -> Path:
-    """Where a stage is rebuilt. A folder that was made under another number is still the one."""
-    found = sorted((root / WORK).glob(f"[0-9][0-9]-{stage.slug}"))
-    return found[0] if found else root / WORK / stage.folder
 
 
 def named_stage(root: Path, line: Line, word: str | None) -> Stage:
@@ -92,6 +95,9 @@ def start(root: Path, word: str, mine: bool, again: bool) -> int:
                 print(f"What was on {branch} is on {saved_branch(repo, folder.name, tip)}.")
             new_branch(repo, branch, commit, tip or ZERO)
             add_worktree(repo, folder, branch)
+        if again and read_progress(root).get(stage.slug, {}).get("done"):
+            set_progress(root, stage.slug, done=False)
+            print("It counts as done again when its check passes.")
     lesson = Lesson.read(lesson_path(root, stage))
     sections = lesson.sections
     print(f"Stage {stage.number}, {stage.slug}: {lesson.title}. Yours: {shown(root, folder)}\n")
@@ -103,8 +109,7 @@ def start(root: Path, word: str, mine: bool, again: bool) -> int:
 
 
 def next_steps(root: Path, stage: Stage, folder: Path) -> None:
-    print(f"  read it    stages/{stage.folder}/lesson.md")
-    print(f"  go there   cd {shown(root, folder)}")
+    print(where_to(root, stage, folder))
     print("  try it     just check")
     print(f"  stuck?     just hint {stage.number}")
 

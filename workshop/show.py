@@ -16,6 +16,7 @@ from workshop.lesson import CHAPTERS, Lesson
 from workshop.line import Line, Stage, ensure_built, tag_states
 from workshop.repo import Repo, open_repo
 from workshop.series import tree_paths
+from workshop.trees import STAGES, WORK, work_folder
 
 ORDER = (
     "agent/*",
@@ -79,6 +80,8 @@ def show_list(root: Path, as_json: bool) -> int:
                 "concept": lessons[stage.slug].concept,
                 "added": added[stage.slug],
                 "done": stage.slug in done,
+                "in_stages": (root / STAGES / stage.folder).is_dir(),
+                "in_work": work_folder(root, stage).is_dir(),
                 "tag": stage.tag,
                 "tag_state": states[stage.slug],
                 "commit": stage.commit,
@@ -96,7 +99,9 @@ def show_list(root: Path, as_json: bool) -> int:
             print(f"{gap}{chapter:02d} {CHAPTERS.get(chapter, '')}".rstrip())
         mark = "done" if stage.slug in done else ""
         odd = "  tag differs" if states[stage.slug] == "differs" else ""
-        here = "  in .stages" if (root / ".stages" / stage.folder).is_dir() else ""
+        homes = [STAGES] if (root / STAGES / stage.folder).is_dir() else []
+        homes += [WORK] if work_folder(root, stage).is_dir() else []
+        here = f"  in {' and '.join(homes)}" if homes else ""
         size = f"+{added[stage.slug]}"
         row = f"  {stage.number:02d} {stage.slug:14} {lesson.title:34} {size:>5} {mark:4}"
         print((row + here + odd).rstrip())

@@ -12,6 +12,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +37,17 @@ class Outcome:
     place: str | None = None  # the line of the tree's own code that it was raised in
     text: str = ""  # that line
     cause: str = ""  # what was raised there
+    raised: str = ""  # where, if that is deeper in the tree's own code than `place`
+    last: bool = False  # it hung, or took all memory: no test was run after it
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A test in which the process ended, its point, and the exit code: None at a limit."""
+
+    test: str
+    point: str
+    code: int | None
 
 
 @dataclass(frozen=True)
@@ -46,7 +58,7 @@ class Report:
     outcomes: list[Outcome]
     agent: str | None  # the file of the `agent` that was tested
     output: str
-    cut: tuple[str, str] | None = None  # the test, and its point, in which the process ended
+    cuts: list[Cut] = field(default_factory=list)  # one for each process that ended in a test
     seconds: dict[str, float] = field(default_factory=dict)  # that each file of tests took
 
     @property
@@ -68,6 +80,7 @@ def run_tests(
     each: float = 0,
     stop: threading.Event | None = None,
     first: bool = False,
+    touches: Sequence[str] = (),
 ) -> Report:
     """Run a tree's tests, all or the files named. AssertionError if another `agent` was tested.
 
@@ -75,7 +88,7 @@ def run_tests(
 
     `each` bounds every test: its seconds, and its files and memory too. After one that took
     longer, no other is run. The environment's TINY_TEST_SCALE multiplies both times. `stop` ends
-    the run before its time.
+    the run before its time. A failure is placed in one of the files `touches`, where one led to it.
     """
     scale = float(os.environ.get("TINY_TEST_SCALE") or "1")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("TINY_", "PYTHON", "PYTEST_"))}
@@ -92,6 +105,8 @@ def run_tests(
         }
         if each:
             env["TINY_TEST_SECONDS"] = str(each * scale)
+        if touches:
+            env["TINY_TOUCHES"] = json.dumps(list(touches))
         if first:
             env["TINY_IN_ORDER"] = "1"
             flags = (*flags, "--maxfail=1")
@@ -111,12 +126,13 @@ def run_tests(
         f"the tests of {tree} imported {agent}"
     )
     begun = [fact for fact in facts if "start" in fact]
-    cut = None
+    cuts = []
     if begun:
         last = begun[-1]["start"]
         interrupted = code == 2 and "::" in last and last not in {one.test for one in outcomes}
-        cut = (last, begun[-1]["point"]) if interrupted or not ended else None
-    return Report(code, outcomes, agent, output, cut, seconds_of(facts))
+        if interrupted or not ended:
+            cuts.append(Cut(last, begun[-1]["point"], code))
+    return Report(code, outcomes, agent, output, cuts, seconds_of(facts))
 
 
 def seconds_of(facts: list[dict[str, Any]]) -> dict[str, float]:

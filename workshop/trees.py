@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 import time
@@ -17,6 +18,7 @@ from workshop.line import Line, Stage, ensure_built
 from workshop.repo import Repo, open_repo
 
 STAGES = ".stages"
+WORK = "work"
 # What tools leave behind and can make again. It is nobody's work.
 CACHES = {"__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis", ".venv"}
 LITTER = {".DS_Store", "Thumbs.db", "desktop.ini"}  # made by file managers
@@ -33,7 +35,7 @@ class Tree:
 def tree_of(root: Path, line: Line, here: Path) -> Tree:
     """The tree that `here` is in. A folder in no tree means main."""
     with_root = here.resolve()
-    for home in (STAGES, "work", ".edit"):
+    for home in (STAGES, WORK, ".edit"):
         base = (root / home).resolve()
         if with_root.is_relative_to(base) and with_root != base:
             folder = base / with_root.relative_to(base).parts[0]
@@ -90,10 +92,21 @@ def show_stage(root: Path, word: str, reset: bool, as_json: bool, yes: bool = Fa
         )
         return FAILED
     print(f"Stage {stage.number}, {stage.slug}: {shown(root, path)}")
-    print(f"  read it    stages/{stage.folder}/lesson.md")
-    print(f"  go there   cd {shown(root, path)}")
+    print(where_to(root, stage, path))
     print(f"  its change just diff {stage.number}")
     return DONE
+
+
+def where_to(root: Path, stage: Stage, path: Path) -> str:
+    """How to go to a tree, and then its lesson: each as it is typed after the one before."""
+    page = os.path.relpath(root.resolve() / "stages" / stage.folder / "lesson.md", path.resolve())
+    return f"  go there   cd {shlex.quote(shown(root, path))}\n  read it    {shlex.quote(page)}"
+
+
+def work_folder(root: Path, stage: Stage) -> Path:
+    """Where a stage is rebuilt. A folder that was made under another number is still the one."""
+    found = sorted((root / WORK).glob(f"[0-9][0-9]-{stage.slug}"))
+    return found[0] if found else root / WORK / stage.folder
 
 
 def shown(root: Path, path: Path) -> str:

@@ -20,13 +20,16 @@ import pytest
 
 REPORT = Path(os.environ["TINY_REPORT"])
 SECONDS = float(os.environ.get("TINY_TEST_SECONDS", "0"))  # that one test may take; 0 is any
+ENDLESS = f"it did not come to an end within {SECONDS:g} seconds"
 BYTES = 64 * 1024 * 1024  # that one file may grow to
 MEMORY = 2 * 1024 * 1024 * 1024
 TREE = Path.cwd().resolve()
 COLLECTED: dict[str, BaseException] = {}  # what importing a file of tests raised
+TOUCHES = tuple(json.loads(os.environ.get("TINY_TOUCHES", "[]")))  # the lesson's files
 HUNG = False
 FAILED: set[str] = set()  # the tests that failed, so that one counts once
 LAST = ""  # why no test is run after this one
+TOLD = False  # the report names the test that was the last
 IN_ORDER = bool(os.environ.get("TINY_IN_ORDER"))  # run the tests in the order of their points
 
 
@@ -50,13 +53,20 @@ def pytest_configure() -> None:
 def ring(*_: object) -> None:
     global HUNG, LAST
     HUNG, LAST = True, "a test hung"
-    pytest.fail(f"it did not come to an end within {SECONDS:g} seconds")
+    pytest.fail(ENDLESS)
 
 
 def set_alarm() -> None:
     # It rings again and again: what is raised may be swallowed by the code that hangs.
     if SECONDS:
         signal.setitimer(signal.ITIMER_REAL, SECONDS, 1.0)
+
+
+def ends_here() -> bool:
+    """Whether no test is run after the one that is noted now. Once it was said, no other is it."""
+    global TOLD
+    now, TOLD = bool(LAST) and not TOLD, bool(LAST)
+    return now
 
 
 def stop_alarm() -> None:
@@ -104,20 +114,23 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Any:
     global LAST
     outcome = yield
     report = outcome.get_result()
-    if report.when != "call" and (not report.failed or item.nodeid in FAILED):
+    hung = HUNG and not TOLD  # also where the code that hung caught what the alarm raised
+    if item.nodeid in FAILED or (report.when != "call" and not hung and not report.failed):
         return
     error = call.excinfo
-    if report.failed:
+    if report.failed or hung:
         FAILED.add(item.nodeid)
     if SECONDS and error and isinstance(error.value, MemoryError):
         LAST = "out of memory"  # what captures the output is broken now
+    caught = hung and not report.failed
     note(
         {
             "test": item.nodeid,
             "point": point_of(item),
-            "outcome": report.outcome,
-            "error": error.typename if error else None,
-            "message": said(error.value)[:4000] if error else None,
+            "outcome": "failed" if caught else report.outcome,
+            "error": "Failed" if caught else error.typename if error else None,
+            "message": ENDLESS if caught else said(error.value)[:4000] if error else None,
+            "last": ends_here(),
             **(place_of(error.value) if error and report.failed else {}),
         }
     )
@@ -129,7 +142,8 @@ def pytest_exception_interact(node: Any, call: Any, report: Any) -> None:
 
 
 def pytest_collectreport(report: pytest.CollectReport) -> None:
-    if report.failed:
+    hung = HUNG and not TOLD
+    if report.failed or hung:
         error = COLLECTED.get(report.nodeid)
         note(
             {
@@ -137,7 +151,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
                 "point": "",
                 "outcome": "failed",
                 "error": "CollectError",
-                "message": str(report.longrepr)[-4000:],
+                "message": ENDLESS if hung else str(report.longrepr)[-4000:],
+                "last": ends_here(),
                 **(place_of(error) if error else {}),
             }
         )
@@ -166,24 +181,45 @@ def said(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> dict[str, str]:
-    """Where in the tree's own code, tests aside, an exception or what led to it was raised."""
-    seen: set[int] = set()
+    """Where in the tree's own code, tests aside, an exception or what led to it was raised.
+
+    That is the deepest line in a file that the lesson touches; else in `agent/`, else anywhere.
+    """
+    chain: list[tuple[BaseException, list[tuple[str, int, str]]]] = []
     one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        frames = [
-            (frame.filename, frame.lineno or 0, frame.line or "")
-            for frame in traceback.extract_tb(one.__traceback__)
-        ]
-        if isinstance(one, SyntaxError) and one.filename:
-            frames.append((one.filename, one.lineno or 0, (one.text or "").strip()))
-        for file, line, text in reversed(frames):
-            if file.startswith("<") or not Path(file).is_file():
-                continue
-            with contextlib.suppress(ValueError, OSError):
-                name = Path(file).resolve().relative_to(TREE).as_posix()
-                if not name.startswith("tests/"):
-                    what = "" if HUNG else f"{type(one).__name__}: {said(one)}"[:2000]
-                    return {"place": f"{name}:{line}", "text": text[:200], "cause": what}
+    while one is not None and all(one is not other for other, _ in chain):
+        chain.append((one, frames_of(one)))
         one = one.__cause__ or one.__context__
+    for homes in (TOUCHES, ("agent/",), ("",)):
+        for one, frames in chain:
+            for name, line, text in frames:
+                if not any(name == home or is_below(name, home) for home in homes):
+                    continue
+                what = "" if HUNG else f"{type(one).__name__}: {said(one)}"[:2000]
+                place, deepest = f"{name}:{line}", f"{frames[0][0]}:{frames[0][1]}"
+                raised = "" if HUNG or deepest == place else deepest
+                return {"place": place, "text": text[:200], "cause": what, "raised": raised}
     return {}
+
+
+def is_below(name: str, folder: str) -> bool:
+    return not folder or name.startswith(f"{folder.rstrip('/')}/")
+
+
+def frames_of(error: BaseException) -> list[tuple[str, int, str]]:
+    """An exception's lines in the tree's own code, tests aside, the deepest first."""
+    frames = [
+        (frame.filename, frame.lineno or 0, frame.line or "")
+        for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    if isinstance(error, SyntaxError) and error.filename:
+        frames.append((error.filename, error.lineno or 0, (error.text or "").strip()))
+    found = []
+    for file, line, text in reversed(frames):
+        if file.startswith("<") or not Path(file).is_file():
+            continue
+        with contextlib.suppress(ValueError, OSError):
+            name = Path(file).resolve().relative_to(TREE).as_posix()
+            if not name.startswith("tests/"):
+                found.append((name, line, text))
+    return found

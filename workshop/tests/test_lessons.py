@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from workshop.git import Git
 from workshop.lesson import Lesson, console_commands
 from workshop.line import Stage, read_line
 from workshop.outputs import differences
-from workshop.pages import NOT_RUN, README_TOLERANCE
+from workshop.pages import NOT_RUN, README_TOLERANCE, printed
 from workshop.readme import with_table
 from workshop.show import lesson_path
 
@@ -48,26 +47,32 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(clone: Path, here: Path, command: str) -> tuple[str, str]:
-    """What a command prints on stdout, and on both, in a folder of the clone, with nothing set."""
+def environment(clone: Path) -> dict[str, str]:
+    """A user's, with nothing set."""
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
     path = os.pathsep.join([os.environ["PATH"], str(clone / "bin")])
-    env = {**kept, "PATH": path, "TINY_CLONE": str(clone), "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(
-        ["sh", "-c", command], cwd=here, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-        timeout=300, check=False,
-    )  # fmt: skip
-    out, err = (stream.decode(errors="replace") for stream in (done.stdout, done.stderr))
-    assert "Traceback" not in err, err
-    return out, out + err
+    return {**kept, "PATH": path, "TINY_CLONE": str(clone), "OMP_WAIT_POLICY": "passive"}
 
 
-def unlike(shown: str, printed: tuple[str, str], tolerance: float) -> list[str]:
-    """How what a page shows differs from stdout, or from all that was printed. "" shows nothing."""
-    if not shown.strip():
-        return []
-    found = [differences(shown, text, tolerance) for text in printed]
-    return min(found, key=len)
+def run(clone: Path, here: Path, command: str) -> tuple[str, int]:
+    """What a command prints in a folder of the clone, as a terminal shows it; its exit code."""
+    said, code = printed(command, here, environment(clone))
+    assert "Traceback" not in said, said
+    return said, code
+
+
+def hold(clone: Path, here: Path, command: str, shown: str, tolerance: float) -> int:
+    """What a page shows is all that a command prints, or its standard output alone.
+
+    Returns its exit code.
+    """
+    said, code = run(clone, here, command)
+    if not shown.strip() or not (found := differences(shown, said, tolerance)):
+        return code
+    alone, code = printed(command, here, environment(clone), both=False)
+    if differences(shown, alone, tolerance):
+        pytest.fail("\n".join([f"$ {command}", *found, "all of it:", said]))
+    return code
 
 
 @pytest.mark.xdist_group("clone")
@@ -77,13 +82,13 @@ def test_T50_every_command_of_a_lesson_prints_what_the_lesson_shows(
 ) -> None:
     lesson = Lesson.read(lesson_path(ROOT, stage))
     assert lesson.commands, "the lesson shows no command"
-    said = run(clone, clone, f"just stage {stage.number}")
+    said, _ = run(clone, clone, f"just stage {stage.number}")
     tree = clone / ".stages" / stage.folder
-    assert tree.is_dir(), said[1]
+    assert tree.is_dir(), said
     for command, shown in lesson.commands:
-        printed = run(clone, tree, command)
-        found = unlike(shown, printed, lesson.tolerance)
-        assert not found, "\n".join([f"$ {command}", *found, "all of it:", printed[1]])
+        code = hold(clone, tree, command, shown, lesson.tolerance)
+        if command.endswith(lesson.proof):
+            assert code == lesson.exit, f"$ {command}: exit code {code}"
     proved = [shown for command, shown in lesson.commands if command.endswith(lesson.proof)]
     assert any(shown.strip() for shown in proved), f"no output is shown for: {lesson.proof}"
 
@@ -100,6 +105,4 @@ def test_T50_every_command_of_a_page_prints_what_the_page_shows(page: str, clone
     for command, shown in commands:
         if command in NOT_RUN:
             continue  # this run; and what the clone was made with
-        printed = run(clone, clone, command)
-        found = unlike(shown, printed, README_TOLERANCE)
-        assert not found, "\n".join([f"$ {command}", *found, "all of it:", printed[1]])
+        hold(clone, clone, command, shown, README_TOLERANCE)

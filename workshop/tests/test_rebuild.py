@@ -13,12 +13,13 @@ import pytest
 
 from workshop import env
 from workshop.errors import Problem
+from workshop.examine import Check, failure
 from workshop.lesson import Lesson
-from workshop.line import Stage, ensure_built, read_line
+from workshop.line import Line, Stage, ensure_built, read_line
 from workshop.progress import read_progress, set_progress
 from workshop.repo import open_repo
 from workshop.show import lesson_path
-from workshop.suite import lay_out
+from workshop.suite import lay_out, run_tests
 from workshop.tests.course import HERE, Course, add_line, find_just, git
 
 Files = dict[str, str]
@@ -225,6 +226,25 @@ def test_a_stage_starts_from_the_one_before_with_its_tests_laid_in(course: Cours
         assert part in done.stdout
 
 
+@pytest.mark.parametrize("words", [("start", "2"), ("stage", "2")])
+def test_the_way_to_a_tree_and_then_to_its_lesson_works_as_it_is_typed(
+    course: Course, words: tuple[str, ...]
+) -> None:
+    here = course.root / "an open folder"
+    here.mkdir()
+    rows: dict[str, str] = {}
+    for row in course(*words, cwd=here).stdout.splitlines():
+        for name in ("go there", "read it"):
+            if row.strip().startswith(name):
+                rows[name] = row.strip().removeprefix(name).strip()
+    assert list(rows) == ["go there", "read it"]
+    typed = f"{rows['go there']} && cat {rows['read it']} && pwd"
+    done = course.call(["sh", "-c", typed], here, "", {})
+    assert done.returncode == 0, done.stderr
+    assert "title: The shout" in done.stdout
+    assert done.stdout.rstrip().endswith("/02-shout")
+
+
 def test_the_first_stage_starts_empty_with_what_its_lesson_gives(course: Course) -> None:
     folder = begin(course, 1)
     assert set(everything(folder)) == {
@@ -275,6 +295,32 @@ def test_again_saves_all_that_was_there_and_starts_over(course: Course) -> None:
     assert not (folder / "agent" / "shout.py").exists()
     assert not (folder / "untracked.txt").exists()
     assert git(folder, "rev-parse", "HEAD^") == course.line.stages[0].commit
+
+
+def test_again_takes_the_done_mark_back(course: Course) -> None:
+    begin(course, 1, count=COUNT)
+    assert course("check", "1").returncode == 0
+    course("hint", "1")
+    assert course("start", "1").returncode == 0
+    assert read_progress(course.root)["count"] == {"done": True, "hints": 1}
+    done = course("start", "1", "--again")
+    assert "It counts as done again when its check passes." in done.stdout
+    assert read_progress(course.root)["count"] == {"done": False, "hints": 1}
+    assert not any(" done" in row for row in course("list").stdout.splitlines())
+
+
+def test_T04_list_shows_what_lies_in_work_too(course: Course) -> None:
+    begin(course, 1)
+    begin(course, 2)
+    course("stage", "2")
+    course("stage", "3")
+    rows = [row.split(None, 1)[1] for row in course("list").stdout.splitlines() if "  0" in row]
+    assert [row.partition("  in ")[2] for row in rows] == [
+        "work", ".stages and work", ".stages"
+    ]  # fmt: skip
+    stages = json.loads(course("list", "--json").stdout)["stages"]
+    assert [one["in_work"] for one in stages] == [True, True, False]
+    assert [one["in_stages"] for one in stages] == [False, True, True]
 
 
 def test_from_mine_goes_on_from_the_last_finished_stage_uncommitted_work_included(
@@ -348,7 +394,7 @@ def test_a_right_stage_passes_and_is_marked(course: Course) -> None:
     assert "3 tests of this stage and 2 of earlier stages" in done.stdout
     assert "One can shout with one function." in done.stdout
     assert "just solution 2" in done.stdout
-    assert "just start 3" in done.stdout
+    assert "  next        just start 3\n  from yours  just start 3 --from mine\n" in done.stdout
     assert everything(folder) == before
     assert read_progress(course.root)["shout"]["done"] is True
     (row,) = (row for row in course("list").stdout.splitlines() if " shout " in row)
@@ -386,7 +432,7 @@ def test_T44_a_regression_of_an_earlier_stage_fails_and_is_named(course: Course)
     done = course("check", "2")
     assert done.returncode == 1
     assert "Contract: `count` of nothing is 0. (stage 1, count)" in done.stdout
-    assert "0 of 3 tests of this stage fail, and 1 of earlier stages." in done.stdout
+    assert "All tests of this stage pass; 1 of earlier stages fails." in done.stdout
 
 
 def test_T44_nothing_of_a_later_stage_is_asked_for(course: Course) -> None:
@@ -521,7 +567,8 @@ WRONG = {
     ),
     "empty output": (
         {"shout": SHOUT, "__main__": ""},
-        ["Task 2", "expected:  'HI'", "came back: ''", "1 of 3 tests"],
+        ["Task 2", "expected:  'HI'", "came back: ''",
+         "1 of 3 tests of this stage fails."],
     ),
     "crash": (
         {"shout": "def shout(text):\n    return 1 / 0\n", "__main__": MAIN},
@@ -625,6 +672,102 @@ def test_T47_verbose_shows_every_failure(course: Course) -> None:
     assert "Task 2" in done.stdout
 
 
+def test_an_exception_is_placed_in_the_lessons_own_file(course: Course) -> None:
+    shout = "from agent.count import count\n\n\ndef shout(text):\n    return count(None)\n"
+    begin(course, 2, shout=shout, __main__=MAIN)
+    done = course("check", "2")
+    assert "in your code: work/02-shout/agent/shout.py:5  return count(None)\n" in done.stdout
+    there = "there: AttributeError: 'NoneType' object has no attribute 'split'"
+    assert f"{there} (raised in agent/count.py:2)\n" in done.stdout
+
+
+def test_an_exception_is_placed_in_agent_where_no_file_of_the_lesson_led_to_it(
+    course: Course,
+) -> None:
+    begin(course, 2, shout=SHOUT, __main__=MAIN, count="def count(text):\n    return 1 / 0\n")
+    done = course("check", "2")
+    assert "in your code: work/02-shout/agent/count.py:2  return 1 / 0\n" in done.stdout
+    assert "there: ZeroDivisionError: division by zero\n" in done.stdout
+
+
+@pytest.fixture
+def looping(tmp_path: Path) -> Check:
+    """A tree whose runner asks its client for ever, until the test that listens fails it."""
+    stage = Stage(1, "loop", "", "", "")
+    for name, text in {
+        "pyproject.toml": SETTINGS,
+        "agent/__init__.py": "",
+        "agent/client.py": "def send(listen):\n    return listen('hi')\n",
+        "agent/runner.py": (
+            "from agent.client import send\n\n\n"
+            "def run(listen):\n    while True:\n        send(listen)\n"
+        ),
+        "tests/test_loop.py": (
+            "import pytest\nfrom agent.runner import run\n\n\n"
+            "def test_a_run_ends():\n"
+            '    """Task 1: a run ends."""\n'
+            "    heard = []\n\n"
+            "    def listen(text):\n"
+            "        heard.append(text)\n"
+            "        if len(heard) > 9:\n"
+            "            pytest.fail('expected an end, came 10 requests')\n\n"
+            "    run(listen)\n"
+        ),
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return Check(tmp_path, Line(1, (stage,)), stage, tmp_path, {})
+
+
+@pytest.mark.parametrize(
+    ("touches", "place"),
+    [
+        (["agent/runner.py", "agent/other.py"], "agent/runner.py:6  send(listen)"),
+        (["agent/"], "agent/client.py:2  return listen('hi')"),
+        (["agent/other.py"], "agent/client.py:2  return listen('hi')"),
+    ],
+)
+def test_what_a_test_raised_inside_the_agent_is_placed_and_not_said_twice(
+    looping: Check, monkeypatch: pytest.MonkeyPatch, touches: list[str], place: str
+) -> None:
+    monkeypatch.chdir(looping.root)
+    (one,) = run_tests(looping.folder, touches=touches).failed
+    assert failure(looping, one, verbose=False).splitlines() == [
+        "Task 1: a run ends.",
+        "  test: a run ends",
+        "  expected:  an end",
+        "  came back: 10 requests",
+        f"  in your code: {place}",
+    ]
+
+
+HANG = "def count(text):\n    while True:\n        pass\n"
+CAUGHT = """import time
+
+def count(text):
+    try:
+        time.sleep(60)
+    except BaseException:
+        return 3
+"""
+
+
+@pytest.mark.parametrize("count", [HANG, CAUGHT, STUBBORN.replace("shout", "count")])
+@pytest.mark.parametrize("shout", ["def shout(text):\n    return text\n", SHOUT])
+def test_a_hang_in_an_earlier_stages_test_is_named_beside_the_stages_own_failures(
+    course: Course, count: str, shout: str
+) -> None:
+    begin(course, 2, shout=shout, __main__=MAIN, count=count)
+    done = course("check", "2", env=SHORT)
+    assert done.returncode == 1
+    assert "Task 1: words are what stands between blanks. (stage 1, count)" in done.stdout
+    assert "it did not come to an end" in done.stdout
+    assert "The tests after it were not run." in done.stdout
+    assert ("Task 1: `shout` makes capitals." in done.stdout) == (
+        shout != SHOUT and count != STUBBORN.replace("shout", "count")
+    )
+
+
 def test_a_check_without_a_stage_says_where_to_go(course: Course) -> None:
     done = course("check")
     assert done.returncode == 2
@@ -692,6 +835,44 @@ def test_prove_marks_what_differs(course: Course) -> None:
     assert done.returncode == 1
     assert "\n- HELLO\n" in done.stdout
     assert "\n+ hello\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ([], ""),
+        (["just list"], "1 of 2 commands; the other:\n  just list\n"),
+        (
+            ["just list", "just with ls"],
+            "1 of 3 commands; the others:\n  just list\n  just with ls\n",
+        ),
+    ],
+)
+@pytest.mark.parametrize("shout", [SHOUT, "def shout(text):\n    return text\n"])
+def test_prove_names_the_commands_that_it_does_not_run(
+    course: Course, more: list[str], said: str, shout: str
+) -> None:
+    begin(course, 2, shout=shout, __main__=MAIN)
+    (page,) = (course.root / "stages").glob("02-*/lesson.md")
+    shown = "".join(f"```console\n$ {one}\nout\n```\n\n" for one in more)
+    elsewhere = "## Solution\n\n```console\n$ just diff 2\n```\n"
+    page.write_text(page.read_text().replace("## Solution\n", shown + elsewhere))
+    done = course("prove", "2")
+    assert done.returncode == (0 if shout == SHOUT else 1)
+    assert done.stdout.endswith(said)
+    assert ("commands" in done.stdout) == bool(more)
+    assert ("\n1 line differs" in done.stdout) == (shout != SHOUT)
+
+
+def test_prove_holds_the_exit_code_to_the_lessons(course: Course) -> None:
+    folder = begin(course, 2, shout=SHOUT, __main__=MAIN)
+    (page,) = (course.root / "stages").glob("02-*/lesson.md")
+    page.write_text(page.read_text().replace("touches:", "exit: 3\ntouches:"))
+    done = course("prove", cwd=folder)
+    assert done.returncode == 1
+    assert "ended with exit code 0; the lesson's ends with 3" in done.stdout
+    (folder / "agent" / "__main__.py").write_text(f"{MAIN}\nraise SystemExit(3)\n")
+    assert course("prove", cwd=folder).returncode == 0
 
 
 @pytest.mark.parametrize(
