@@ -1,13 +1,19 @@
 """The command line: python -m agent COMMAND. Answers go to stdout, all else to stderr."""
 
 import argparse
+import io
 import json
 import os
+import re
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from agent.errors import AgentError
+from agent.errors import AgentError, TraceError
 
+BUDGET_KEYS = ("turns", "tool_calls", "tokens", "seconds")
+EXITS = {"done": 0, "ghosts": 1, "empty_answer": 1, "endpoint": 4}  # 3 for a budget that is spent
 TREE = Path(__file__).resolve().parent.parent  # the folder that holds agent/
 
 
@@ -43,20 +49,56 @@ def main(argv: list[str] | None = None) -> int:
     calibrate.add_argument("--accuracy", type=share, default=0.97, help="of the answered")
     calibrate.add_argument("--refused", type=share, default=0.85, help="of the rows for nobody")
     calibrate.set_defaults(run=make_calibration)
+    tools = commands.add_parser("tools", help="list a card's tools")
+    tools.add_argument("card")
+    tools.add_argument("--registry", type=Path, default=TREE / "registry", metavar="DIR")
+    tools.set_defaults(run=list_tools)
+    tool = commands.add_parser("tool", help="show a function as a tool, or call it")
+    tool.add_argument("file", type=Path)
+    tool.add_argument("name")
+    tool.add_argument("arguments", nargs="?", type=json_object, help="a JSON object: call it")
+    tool.set_defaults(run=show_tool)
+    chat = commands.add_parser("chat", help="send one message to the model")
+    chat.add_argument("message")
+    chat.add_argument("--card", help="send this card's tools too, and show what is called")
+    chat.add_argument("--registry", type=Path, default=TREE / "registry", metavar="DIR")
+    chat.set_defaults(run=chat_once)
+    run = commands.add_parser("run", help="run one card on a request")
+    run.add_argument("card")
+    ask = commands.add_parser("ask", help="route a request and run its card: a request alone does")
+    for command, function in ((run, run_card), (ask, answer_request)):
+        command.add_argument("request", nargs="+")
+        command.add_argument("--registry", type=Path, default=TREE / "registry", metavar="DIR")
+        command.add_argument("--json", action="store_true", help="the result as one JSON object")
+        command.add_argument("--rescue", action="store_true", help="run calls written as text")
+        command.add_argument("--budget", action="append", default=[], type=limit, metavar="KEY=N")
+        command.set_defaults(run=function)
+    shown = commands.add_parser("trace", help="show what happened in a run, the last one or FILE")
+    shown.add_argument("file", type=Path, nargs="?")
+    shown.set_defaults(run=show_trace)
 
+    argv = sys.argv[1:] if argv is None else argv
+    first, *others = argv or [""]
+    blank = [" " in word.strip() for word in (first, *others)]
+    if blank[0] or (first.startswith("-") and any(blank)):  # no command has one: a request
+        argv = ["ask", *argv]
     args = parser.parse_args(argv)
     try:
         code = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout:  # None where it was closed
+            sys.stdout.flush()
         return code
     except AgentError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:  # the reader has gone, as `head` does
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return 0
+        if isinstance(error, BrokenPipeError):  # the reader has gone, as `head` does
+            return 0
+        print(f"error: {error}", file=sys.stderr)
+        return 1
 
 
 def count_tokens(args: argparse.Namespace) -> int:
@@ -113,7 +155,6 @@ def show_nearest(args: argparse.Namespace) -> int:
 
 def show_routes(args: argparse.Namespace) -> int:
     from agent.concierge import as_json, as_text
-    from agent.gaps import log_gap
     from agent.wiring import home, open_concierge
 
     concierge = open_concierge(args.registry)
@@ -123,10 +164,15 @@ def show_routes(args: argparse.Namespace) -> int:
         route = concierge.route(line.decode(errors="replace"))
         print(json.dumps(as_json(route)) if args.json else as_text(route), flush=True)
         if route.reason:
-            logged = log_gap(log, route, concierge.index.embedder.model)
-            said = "logged in" if logged else "warning: cannot be logged in"
-            print(f"{said} {os.path.relpath(log)}", file=sys.stderr)
+            report_gap(log, route, concierge.index.embedder.model)
     return 5 if args.request is not None and route.reason else 0
+
+
+def report_gap(log: Path, route: Any, model: str) -> None:
+    from agent.gaps import log_gap
+
+    said = "logged in" if log_gap(log, route, model) else "warning: cannot be logged in"
+    print(f"{said} {os.path.relpath(log)}", file=sys.stderr)
 
 
 def share(text: str) -> float:
@@ -150,5 +196,162 @@ def make_calibration(args: argparse.Namespace) -> int:
     return 0
 
 
+def json_object(text: str) -> dict[str, Any]:
+    """A JSON object; ValueError, which argparse turns into a usage error, for anything else."""
+    try:
+        read = json.loads(text)
+    except RecursionError:
+        raise ValueError from None
+    if not isinstance(read, dict):
+        raise ValueError
+    return read
+
+
+def show_tool(args: argparse.Namespace) -> int:
+    from agent.tools import call, load_tool
+
+    tool = load_tool(args.file, args.name)
+    if args.arguments is None:
+        print(json.dumps(tool.definition, indent=2, ensure_ascii=False))
+        return 0
+    outcome = call(tool, args.arguments)
+    print(outcome.text, file=sys.stdout if outcome.kind == "ok" else sys.stderr)
+    return 0 if outcome.kind == "ok" else 1
+
+
+def list_tools(args: argparse.Namespace) -> int:
+    from agent.tokens import estimate_tools
+    from agent.toolbox import find_card, tools_of
+
+    tools = tools_of(find_card(args.registry, args.card), args.registry)
+    for tool in tools:
+        print(f"{tool.name}({', '.join(tool.parameters.get('properties', {}))})")
+        print(f"    {tool.description}")
+    print(f"{estimate_tools([tool.definition for tool in tools])} tokens in every request")
+    return 0
+
+
+def say(text: str) -> None:
+    """Print what a model or a tool said, without what a terminal would take for commands."""
+    print(re.sub(r"[\0-\x08\x0b-\x1f\x7f-\x9f]", " ", text))
+
+
+def chat_once(args: argparse.Namespace) -> int:
+    from agent import chat, settings
+    from agent.toolbox import find_card, tools_of
+
+    model = chat.Chat(settings.read_settings(TREE, os.environ))
+    tools = tools_of(find_card(args.registry, args.card), args.registry) if args.card else []
+    reply = model.ask([{"role": "user", "content": chat.clean(args.message)}], tools)
+    called = [f"{call.name}({call.arguments})" for call in reply.calls]
+    say("\n".join(filter(None, [reply.text, *called])))
+    about = " (estimated)" if reply.usage.estimated else ""
+    print(f"{reply.usage.input} tokens in, {reply.usage.output} out{about}", file=sys.stderr)
+    return 0
+
+
+def run_card(args: argparse.Namespace) -> int:
+    return run_request(args, args.card, as_request(args.request))
+
+
+def limit(text: str) -> tuple[str, float]:
+    """A limit to lower, as turns=2; ValueError, which is a usage error, for anything else."""
+    key, _, number = text.partition("=")
+    try:
+        value = float(number) if key == "seconds" else int(number)
+    except ValueError:
+        value = 0
+    if key not in BUDGET_KEYS or not value > 0:
+        said = f"KEY=N: KEY is {', '.join(BUDGET_KEYS)}, N above 0, whole but for seconds"
+        raise argparse.ArgumentTypeError(said)
+    return key, value
+
+
+def as_request(words: list[str]) -> str:
+    """What was typed, also without quotes, as text that can be sent."""
+    return os.fsencode(" ".join(words)).decode(errors="replace")
+
+
+def answer_request(args: argparse.Namespace) -> int:
+    from agent.concierge import as_json, as_text
+    from agent.wiring import home, open_concierge
+
+    concierge = open_concierge(args.registry)
+    if len(args.request) > 1 and args.request[0] in concierge.cards:
+        word = args.request[0]
+        mend = f"To run it: python -m agent run {word} …; or put the request in quotes"
+        print(f"error: {word} is a card. {mend}.", file=sys.stderr)
+        return 2
+    request = as_request(args.request)
+    route = concierge.route(request)
+    if route.card:
+        print(f"[concierge] {as_text(route).splitlines()[0]}", file=sys.stderr)
+        return run_request(args, route.card, request)
+    report_gap(home() / "gaps.jsonl", route, concierge.index.embedder.model)
+    print(json.dumps(as_json(route)) if args.json else as_text(route))
+    return 5
+
+
+def run_request(args: argparse.Namespace, name: str, request: str) -> int:
+    from dataclasses import asdict
+
+    from agent import budget, chat, runner, settings, toolbox, trace, worker
+    from agent.wiring import home
+
+    model = chat.Chat(settings.read_settings(TREE, os.environ))
+    card = toolbox.find_card(args.registry, name)
+    tools = toolbox.tools_of(card, args.registry)
+    written = trace.Trace(
+        home() / "traces", model.key, card=name, model=model.model, request=request
+    )
+
+    def watch(event: dict[str, Any]) -> None:
+        written(event)
+        if line := runner.log_line(trace.hidden(event, model.key)):
+            with suppress(OSError):
+                print(trace.hidden(line, model.key), file=sys.stderr)
+
+    meter = budget.Meter(budget.lowered(card.budget, args.budget))
+    hands = worker.Worker(settings.read_names(TREE, os.environ))
+    how: dict[str, Any] = {"watch": watch, "rescue": args.rescue, "meter": meter, "worker": hands}
+    try:
+        result = runner.run_card(card, tools, request, model, **how)
+    finally:
+        written.close()
+    if args.json:
+        shown = {key: value for key, value in asdict(result).items() if key != "messages"}
+        shown = trace.hidden(shown, model.key)
+        print(json.dumps({"card": name, "trace": str(written.path), **shown}))
+    else:
+        found = [
+            f"{name}({given}): {text[:300]}" for name, given, text in map(dict.values, result.found)
+        ]
+        if text := result.answer or "\n".join(found):
+            say(trace.hidden(text, model.key))
+    return EXITS.get(result.status, 3)
+
+
+def show_trace(args: argparse.Namespace) -> int:
+    from agent import runner, trace
+    from agent.wiring import home
+
+    files = [args.file] if args.file else sorted((home() / "traces").glob("*.jsonl"))
+    if not files:
+        print("there is no trace yet: run a card first", file=sys.stderr)
+        return 1
+    for event in trace.read_trace(files[-1]):
+        said = str(event.get("text", event.get("answer", event.get("request", ""))))
+        said = said or f"{event.get('calls', 0)} calls"
+        try:
+            line = runner.log_line(event) or f"[{event['event']}] {' '.join(said.split())[:80]}"
+        except (KeyError, TypeError) as error:
+            raise TraceError(f"{files[-1]}: an event lacks {error}: is it a trace?") from None
+        line = "".join(c if c.isprintable() else " " for c in line)
+        print(f"{event['seconds']:8.3f}  {line}")
+    return 0
+
+
 if __name__ == "__main__":
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may know fewer letters than a model
+        sys.stdout.reconfigure(errors="replace")
     sys.exit(main())

@@ -23,9 +23,21 @@ class EndpointError(AgentError):
     exit_code = 4
 
 
+class LateError(EndpointError):
+    """An endpoint that has not answered in time."""
+
+
 class VectorError(AgentError):
     """A vector that an index cannot hold or compare."""
 
 
 class RowsError(AgentError):
     """A file of labelled requests that cannot be used."""
+
+
+class ToolError(AgentError):
+    """A function that cannot be a tool, or a tool that is not there."""
+
+
+class TraceError(AgentError):
+    """A file that is no trace."""

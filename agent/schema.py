@@ -23,6 +23,8 @@ def check(value: Any, schema: dict[str, Any], path: tuple = ()) -> Iterator[tupl
         yield path, f"{said} {' or '.join(WORDS.get(kind, kind) for kind in types)}"
     elif isinstance(value, str) and not re.search(schema.get("pattern", ""), value):
         yield path, f"{said} {schema.get('x-mend', schema['pattern'])}"
+    elif value not in schema.get("enum", [value]):
+        yield path, f"{said} one of {', '.join(map(str, schema['enum']))}"
     elif is_a(value, "number") and value < schema.get("minimum", value):
         yield path, f"{said} {schema['minimum']} or more"
     elif isinstance(value, list):
@@ -33,7 +35,7 @@ def check(value: Any, schema: dict[str, Any], path: tuple = ()) -> Iterator[tupl
             yield from check(item, schema.get("items", {}), (*path, i))
     elif isinstance(value, dict):
         known = schema.get("properties", {})
-        for key in set(schema.get("required", [])) - value.keys():
+        for key in [key for key in schema.get("required", []) if key not in value]:
             yield path, f"the key {key!r} is missing: add it"
         for key in value:
             if key in known:

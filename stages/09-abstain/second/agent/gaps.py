@@ -1,5 +1,6 @@
 """The gap log: a line of JSON for each request that nobody took. It is never read here."""
 
+import fcntl
 import json
 import os
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ def log_gap(path: Path, route: Route, model: str) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = os.open(path, APPEND, 0o666)
         try:
+            fcntl.flock(file, fcntl.LOCK_EX)  # between the look at the end and the write
             row = line_end(file) + as_row(route, model)
             return os.write(file, row) == len(row)
         finally:
