@@ -41,7 +41,7 @@ def main(root: Path, words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just bench")
     parser.add_argument("--json", action="store_true", help="the same for machines")
     args = parser.parse_args(words)
-    rows = [*routes(root), *starting(root), *line(root), *checks(root)]
+    rows = [*routes(root), *turns(root), *starting(root), *line(root), *checks(root)]
     if args.json:
         print(json.dumps([asdict(row) for row in rows]))
         return DONE
@@ -90,6 +90,19 @@ def routes(root: Path) -> list[Row]:
             Row(f"a route, {count:,} examples", best["route_ms"], "one product", ratio, most)
         )
     return rows
+
+
+def turns(root: Path) -> list[Row]:
+    """A tool turn of the runner against the barest loop that does the same."""
+    words = [sys.executable, "-m", "workshop.measure.turns", "--json"]
+    if not (root / "agent" / "runner.py").exists():
+        return []
+    out = subprocess.run(words, cwd=root, capture_output=True, check=True).stdout
+    ours, bare, first = json.loads(out)
+    return [
+        Row("a tool turn, of 100", ours, "the barest loop of httpx", ours / bare, 1.5),
+        Row("a run's first turn, its worker's start", first, "", None, None),
+    ]
 
 
 def starting(root: Path) -> list[Row]:

@@ -74,8 +74,8 @@ def dispatch(argv: list[str], root: Path) -> int:
         raise Problem(gone, f"Go to another: cd {shlex.quote(str(root))}") from None
     if name not in COMMANDS:
         raise Problem(f"there is no command {name!r}.", f"There are: {', '.join(COMMANDS)}.", 2)
-    testing = {"test": [env.TEST_LOCK, env.MEASURE_LOCK], "check": [env.TEST_LOCK]}
-    testing["bench"] = testing["check"]
+    everything = [env.TEST_LOCK, env.MEASURE_LOCK, env.MODEL_LOCK]
+    testing = {"test": everything, "check": [env.TEST_LOCK], "bench": [env.TEST_LOCK]}
     locks = [env.RUN_LOCK, *testing.get(name, [])]
     # A Python that was there before the packages does not see them: start anew.
     if env.prepare(root, *locks) or Path(sys.prefix).resolve() != (root / ".venv").resolve():

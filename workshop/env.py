@@ -23,6 +23,7 @@ IGNORED = (".venv/", ".stages/", ".tiny/", ".edit/", "work/", ".env")
 RUN_LOCK = "requirements.lock"
 TEST_LOCK = "workshop/requirements-test.lock"
 MEASURE_LOCK = "workshop/requirements-measure.lock"
+MODEL_LOCK = "workshop/requirements-model.lock"
 SYSTEM_CERTIFICATES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -73,7 +74,7 @@ def prepare(root: Path, *locks: str) -> bool:
 
 def forget(root: Path) -> None:
     """Have the next set-up install everything again."""
-    for lock in (RUN_LOCK, TEST_LOCK):
+    for lock in (RUN_LOCK, TEST_LOCK, MEASURE_LOCK, MODEL_LOCK):
         if (root / ".venv").is_dir():
             begun(root, lock).touch()
             marker(root, lock).unlink(missing_ok=True)

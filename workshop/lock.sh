@@ -1,5 +1,5 @@
 #!/bin/sh
-# Maintainers: write both lock files anew. No index and no path of this machine stands in them.
+# Maintainers: write all lock files anew. No index and no path of this machine stands in them.
 cd -- "$(dirname -- "$0")/.." || exit 1
 compile() {
     uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
@@ -7,4 +7,5 @@ compile() {
 }
 compile pyproject.toml workshop/requirements.in -o requirements.lock &&
     compile workshop/requirements-test.in -c requirements.lock -o workshop/requirements-test.lock &&
-    compile --no-deps workshop/requirements-measure.in -o workshop/requirements-measure.lock
+    compile --no-deps workshop/requirements-measure.in -o workshop/requirements-measure.lock &&
+    compile --no-deps workshop/requirements-model.in -o workshop/requirements-model.lock
