@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,8 +15,8 @@ from agent.chat import Chat
 from agent.runner import Result, Runner
 from agent.settings import Settings
 from agent.tools import Tool, load_tool
+from workshop.tests.modules import load
 
-ROOT = Path(__file__).resolve().parents[2]
 LATE = 0.5  # seconds over the budget, at most
 TOOLS = '''
 import os, subprocess, time
@@ -44,16 +41,7 @@ def die() -> str:
 '''
 
 
-def load(path: Path, name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec
-    assert spec.loader
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-scripted = load(ROOT / "tests" / "scripted.py", "tiny_scripted")
+scripted = load("tests/scripted.py")
 says, calls, fails, Raw = scripted.says, scripted.calls, scripted.fails, scripted.Raw
 ADD = ("add", {"a": 1, "b": 2})
 LIES = {"prompt_tokens": 0, "completion_tokens": 0}

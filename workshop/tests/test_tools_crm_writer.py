@@ -1,6 +1,5 @@
 """Stage real-tools: contacts and notes are written whole, by many at once, and never lost."""
 
-import importlib.util
 import os
 import signal
 import sqlite3
@@ -16,24 +15,15 @@ from typing import Any
 
 import pytest
 
-FILE = Path(__file__).resolve().parents[2] / "registry" / "tools" / "crm_writer.py"
+from workshop.tests.modules import ROOT, load
+
+TOOLS = "registry/tools/crm_writer.py"
 MEMORY = Path("/dev/shm")  # where it exists, many writes wait for no disk
-
-
-def load() -> ModuleType:
-    if not FILE.is_file():
-        pytest.fail("Contract: there is no registry/tools/crm_writer.py yet")
-    spec = importlib.util.spec_from_file_location("crm_writer", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
 def tools() -> ModuleType:
-    return load()
+    return load(TOOLS)
 
 
 @pytest.fixture
@@ -302,7 +292,7 @@ print("ready", flush=True)
 
 
 def start(code: str, *args: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", SAVER + code, str(FILE), *args]
+    command = [sys.executable, "-c", SAVER + code, str(ROOT / TOOLS), *args]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
 
@@ -398,7 +388,7 @@ def test_a_writer_waits_for_another(crm: ModuleType) -> None:
 def test_a_lock_that_stays_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After WAIT seconds the lock is an error that names the file."""
     monkeypatch.setenv("TINY_CRM", str(folder / "crm.sqlite"))
-    crm = load()
+    crm = load(TOOLS)
     setattr(crm, "WAIT", 0.1)  # noqa: B010
     crm.save_contact(*PETER)
     with closing(sqlite3.connect(folder / "crm.sqlite", isolation_level=None)) as db:
@@ -463,7 +453,7 @@ def test_the_file_is_made_in_TINY_HOME_where_nothing_else_is_set(
 def test_nothing_happens_at_import(folder: Path) -> None:
     """Loading the module makes no file."""
     env = {**os.environ, "TINY_CRM": str(folder / "a" / "crm.sqlite")}
-    command = [sys.executable, "-c", SAVER, str(FILE)]
+    command = [sys.executable, "-c", SAVER, str(ROOT / TOOLS)]
     subprocess.run(command, env=env, check=True, capture_output=True, timeout=30)
     made = list(folder.iterdir())
     assert made == [], f"expected no file, came back {made}"

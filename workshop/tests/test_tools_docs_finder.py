@@ -1,6 +1,5 @@
 """Stage real-tools: documents are found by their words, and never anything outside the folder."""
 
-import importlib.util
 import os
 import socket
 import time
@@ -11,20 +10,14 @@ from typing import Any
 import pytest
 import yaml
 
+from workshop.tests.modules import load
+
 REGISTRY = Path(__file__).resolve().parents[2] / "registry"
-FILE = REGISTRY / "tools" / "docs_finder.py"
 
 
 @pytest.fixture(scope="module")
 def tools() -> ModuleType:
-    if not FILE.is_file():
-        pytest.fail("Contract: there is no registry/tools/docs_finder.py yet")
-    spec = importlib.util.spec_from_file_location("docs_finder", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load("registry/tools/docs_finder.py")
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Stage real-tools: a page is read within its rules, and as a person would see it."""
 
 import gzip
-import importlib.util
 import socket
 import threading
 import time
@@ -10,31 +9,20 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
-FILE = Path(__file__).resolve().parents[2] / "registry" / "tools" / "web_reader.py"
+from workshop.tests.modules import load
+
+TOOLS = "registry/tools/web_reader.py"
 Answer = Callable[[BaseHTTPRequestHandler], None]
-
-
-def load() -> ModuleType:
-    """A copy of the module; a test that sets a limit loads its own."""
-    if not FILE.is_file():
-        pytest.fail("Contract: there is no registry/tools/web_reader.py yet")
-    spec = importlib.util.spec_from_file_location("web_reader", FILE)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
 def tools() -> ModuleType:
-    return load()
+    return load(TOOLS)
 
 
 @pytest.fixture
@@ -319,7 +307,7 @@ def drip(request: BaseHTTPRequestHandler, head: bool) -> None:
 @pytest.mark.parametrize("head", [True, False], ids=["headers", "body"])
 def test_B7_a_slow_drip_ends_at_the_deadline(web: ModuleType, head: bool) -> None:
     """SECONDS bound the whole call, also when headers or body drip."""
-    web = load()
+    web = load(TOOLS)
     setattr(web, "SECONDS", 0.3)  # noqa: B010
     with serve(lambda request: drip(request, head)) as (url, _):
         started = time.monotonic()
@@ -336,7 +324,7 @@ def test_the_limits_are_as_documented(web: ModuleType) -> None:
 
 def test_a_tool_leaves_no_thread_behind_after_a_drip(web: ModuleType) -> None:
     """What waits for a dripping server ends soon after the deadline."""
-    web = load()
+    web = load(TOOLS)
     setattr(web, "SECONDS", 0.2)  # noqa: B010
     before = set(threading.enumerate())
     with serve(lambda request: drip(request, True)) as (url, _):

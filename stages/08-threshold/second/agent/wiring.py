@@ -2,17 +2,17 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from agent.cache import cached
-from agent.calibration import Calibration, fit, load
+from agent.calibration import fit, load, save
 from agent.cards import read_registry
 from agent.client import Client
 from agent.concierge import Concierge
 from agent.errors import RowsError
 from agent.index import Embedder, Index
-from agent.rows import read_rows
 from agent.settings import read_settings
 
 TREE = Path(__file__).resolve().parent.parent  # the folder that holds agent/
@@ -34,17 +34,18 @@ def open_concierge(registry: Path) -> Concierge:
     return concierge
 
 
-def fit_rows(concierge: Concierge, file: Path, accuracy: float, refused: float) -> Calibration:
-    """A calibration of the concierge on a file of rows. RowsError names an unknown card."""
-    rows = read_rows(file)
+def calibrate(registry: Path, rows: list[dict[str, Any]], **shares: float) -> Path:
+    """Fit a calibration on rows and keep it. RowsError names an unknown card. Returns its path."""
+    concierge = open_concierge(registry)
     cards = [row["card"] for row in rows]
     if unknown := set(cards) - {None, *concierge.cards}:
-        raise RowsError(f"{file}: no card has the name {', '.join(sorted(unknown))}")
+        raise RowsError(f"{registry}: no card has the name {', '.join(sorted(unknown))}")
     routes = concierge.route_all([row["text"] for row in rows])
     inside = np.array([card is not None for card in cards])
     nearest = [route.ranking[0].card for route in routes]  # also of what would be refused
     right = np.array([card == near for card, near in zip(cards, nearest, strict=True)])
-    return fit([route.readings for route in routes], inside, right, accuracy, refused)
+    found = fit([route.readings for route in routes], inside, right, **shares)
+    return save(registry, concierge.index, found)
 
 
 def home() -> Path:

@@ -1,7 +1,8 @@
 """The concierge: which agent takes a request. One embedding and one product, no LLM call."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -112,3 +113,17 @@ class Concierge:
         return replace(
             route, reason="tie" if route.is_tie else self.calibration.low(route.readings)
         )
+
+
+def as_json(route: Route) -> dict[str, Any]:
+    """A route for machines."""
+    return {"card": route.card, "margin": route.margin, **asdict(route)}
+
+
+def as_text(route: Route) -> str:
+    """A route for people: who takes it and why not, the readings, and the cards that came close."""
+    notes = [f"({route.reason})"] if route.reason else []
+    notes += [] if route.calibrated else ["(uncalibrated: nothing is refused)"]
+    said = ", ".join(f"{name} {value:.2f}" for name, value in route.readings.items())
+    rows = [f"\n  {one.score:.2f}  {one.card:18}  {one.example}" for one in route.ranking]
+    return " ".join([route.card or "nobody", *notes]) + f"  {said}" + "".join(rows)
