@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .conversation import Tool
 from .fill import Filled, Sources, fill
 from .intent import REMOVE, TAKING, Intent, intent, kinds_of, serves
 from .mind import Mind
-from .slots import name_tokens
-from .texts import WORD_AT
+from .slots import ROLE, name_tokens
+from .spot import spot
+from .texts import MENTIONS, WORD_AT
 from .words import content, fold, ideas, keys, matched, several
 
 # Ideas of words.IDEAS, by line: what a tool's name or a request says is to be done.
@@ -31,6 +33,7 @@ READ_VERBS = frozenset(
     convert translate open load see browse inspect ask what
 """)
 )
+SEARCHES = ("find", "search", "count")
 QUESTIONS = frozenset(
     several("""
     what when where who which how why is are does has have was wann wo wer wie warum ist sind hat
@@ -45,7 +48,7 @@ ASKS = re.compile(
 
 # Weights beside the similarity, whose best and second best are often 0.05 apart.
 WORDS, EVIDENCE, GUESS, MISSING, UNUSED, DEED = 0.3, 0.05, 0.02, 0.05, 0.08, 0.1
-NAMED, LISTED, LOOKED_FOR = 0.1, 0.15, 0.1
+NAMED, LISTED, LOOKED_FOR, ELSEWHERE = 0.1, 0.15, 0.1, 0.2
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ def verb(tool: Tool) -> str:
     return deed(tool.name)
 
 
+@lru_cache(maxsize=4096)
 def deed(name: str) -> str:
     """What a tool of this name does: `find`, `save`."""
     tokens = name_tokens(name)
@@ -84,9 +88,14 @@ def deed(name: str) -> str:
 
 def writes(tool: Tool) -> bool:
     """Does the tool change something, as far as its name says, or its description's first word?"""
-    if verb(tool) in WRITE_VERBS or verb(tool) in READ_VERBS:
-        return changes(tool.name)
-    told = content(tool.description[:80])[:1]
+    return _writes(tool.name, tool.description[:80])
+
+
+@lru_cache(maxsize=4096)
+def _writes(name: str, description: str) -> bool:
+    if deed(name) in WRITE_VERBS or deed(name) in READ_VERBS:
+        return changes(name)
+    told = content(description)[:1]
     return any(fold(word).removesuffix("s") in WRITE_VERBS for word in told)
 
 
@@ -146,8 +155,9 @@ def rank(request: str, tools: tuple[Tool, ...], sources: Sources, mind: Mind) ->
         + WORDS * word
         + _by_deed(tool, writing, asking)
         - _by_list(tool, request)
-        + (NAMED if names_things(tool, request) and writes(tool) else 0.0)
-        + (LOOKED_FOR if a_word and verb(tool) in ("find", "search", "count") else 0.0)
+        + (NAMED if names_things(tool, request) and (writes(tool) or verb(tool) == "list") else 0.0)
+        + (LOOKED_FOR if a_word and verb(tool) in SEARCHES else 0.0)
+        - (ELSEWHERE if beside(tool, request) else 0.0)
         for tool, like, word in zip(tools, alike, words, strict=True)
     ]
     wanted = intent(request)
@@ -184,6 +194,32 @@ def names_things(tool: Tool, request: str) -> bool:
     things = name_tokens(tool.name)[1:]
     named = keys(request)
     return bool(things) and all(matched(thing, named) >= 0.6 for thing in things)
+
+
+def beside(tool: Tool, request: str) -> bool:
+    """Does it give, of one page or file, a list or the place of a word that nobody asked for?"""
+    needed = tool.parameters.get("required", [])
+    places = [ROLE.get(token) for name in needed for token in name_tokens(name)]
+    if not {"url", "path"} & set(places):
+        return False
+    if verb(tool) == "list":
+        return not names_things(tool, PLACES.sub(" ", request))
+    return verb(tool) in SEARCHES and not names_a_word(request)
+
+
+PLACES = re.compile(
+    r"(?i)\b(?:web ?|internet|home)?(?:pages?|sites?|seiten?)\b|\b(?:files?|datei(?:en)?)\b"
+)
+OCCURS = re.compile(
+    r"(?i)\b(?:occur\w*|appear\w*|mention\w*|komm(?:t|en)\b.*\bvor|vorkomm\w*|erwähn\w*|find\w*|such\w*|"
+    r"search\w*|look for|words?|phrase|wort|wörter|begriff)\b"
+)
+
+
+def names_a_word(request: str) -> bool:
+    """Does the request name a word or a phrase that is to be looked for?"""
+    quoted = any(find.kind == "quoted" for find in spot(request))
+    return quoted or any(way.search(request) for way in (WORD_AT, MENTIONS, OCCURS))
 
 
 LISTS = re.compile(

@@ -10,6 +10,7 @@ import hashlib
 import json
 import math
 import re
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ CONTEXT = 65_536  # tokens; the catalogue's 200 tools alone are 34,000
 MAX_TOOLS = 256
 MAX_MESSAGES = 2048
 MAX_DEPTH = 60  # of a tool's schema
+TOOLSETS = 32  # lists of tools that are remembered; one of 200 is 150 KB
 PER_MESSAGE = 4  # tokens around a message: its role and its marks
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -106,11 +108,9 @@ def read(body: JSON, context: int = CONTEXT) -> Request:
 def _read(body: JSON, context: int) -> Request:
     _check_model(body)
     _check_plain_fields(body)
-    tools, raw_tools = _tools(body)
+    tools = _tools(body)
     messages = _messages(body)
-    tokens = sum(PER_MESSAGE + count(_weight(message)) for message in messages)
-    if raw_tools:
-        tokens += count(json.dumps(raw_tools, ensure_ascii=False, separators=(",", ":")))
+    tokens = tools.tokens + sum(PER_MESSAGE + count(_weight(message)) for message in messages)
     if tokens > context:
         raise Refused(
             400,
@@ -120,12 +120,17 @@ def _read(body: JSON, context: int) -> Request:
         )
     limit = _limit(body)
     stream = bool(body.get("stream"))
-    deciding = {k: v for k, v in body.items() if k not in ("stream", "stream_options", "user")}
-    dumped = json.dumps(deciding, sort_keys=True, ensure_ascii=True)
+    deciding = sorted(k for k in body if k not in ("stream", "stream_options", "user"))
+    parts = (
+        f"{json.dumps(name)}: "
+        + (tools.dumped if name == "tools" else json.dumps(body[name], sort_keys=True))
+        for name in deciding
+    )
+    dumped = "{" + ", ".join(parts) + "}"
     return Request(
         messages=messages,
-        tools=tools,
-        choice=_choice(body, tools),
+        tools=tools.tools,
+        choice=_choice(body, tools.tools),
         parallel=body.get("parallel_tool_calls") is not False,
         limit=min(context - tokens, limit or context) or 1,
         stops=_stops(body),
@@ -264,14 +269,44 @@ def _as_json(body: JSON) -> bool:
     return bool(kind == "json_object")
 
 
-def _tools(body: JSON) -> tuple[tuple[Tool, ...], list[JSON]]:
+@dataclass(frozen=True)
+class Toolset:
+    """The tools of a request, checked, and what they cost."""
+
+    tools: tuple[Tool, ...] = ()
+    tokens: int = 0
+    dumped: str = "null"  # as JSON with sorted keys
+
+
+_latest: dict[str, Toolset] = {}  # requests of one run bring the same tools; the newest last
+_remembering = threading.Lock()
+
+
+def _tools(body: JSON) -> Toolset:
     given = body.get("tools")
     if given is None:
-        return (), []
+        return Toolset()
     if not isinstance(given, list) or not given:
         raise _wrong("tools", "must be a list with at least one tool, or be left out.")
     if len(given) > MAX_TOOLS:
         raise _wrong("tools", f"has {len(given)} tools; one request takes up to {MAX_TOOLS}.")
+    try:
+        written = json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        _checked(given)  # it names the tool that is nested too deeply
+        raise
+    with _remembering:
+        known = _latest.get(written)
+    if known is None:
+        known = Toolset(_checked(given), count(written), json.dumps(given, sort_keys=True))
+        with _remembering:
+            _latest[written] = known
+            while len(_latest) > TOOLSETS:
+                del _latest[next(iter(_latest))]
+    return known
+
+
+def _checked(given: list[Any]) -> tuple[Tool, ...]:
     tools: list[Tool] = []
     names: set[str] = set()
     for place, entry in enumerate(given):
@@ -286,7 +321,7 @@ def _tools(body: JSON) -> tuple[tuple[Tool, ...], list[JSON]]:
             raise _wrong(f"{at}.function.name", f"{tool.name!r} is there twice.")
         names.add(tool.name)
         tools.append(tool)
-    return tuple(tools), given
+    return tuple(tools)
 
 
 def _tool(function: JSON, at: str) -> Tool:

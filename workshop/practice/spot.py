@@ -15,6 +15,11 @@ from .words import fold, several
 
 TODAY = datetime.date(2026, 1, 1)  # where the conversation names no day: nothing here has a clock
 LONGEST = 20_000  # characters of a request that are looked at
+# The handle of a text that was stored away: a word, a mark, and enough hex digits.
+HANDLE = re.compile(
+    r"(?<![\w./-])[a-z]{1,12}_(?:(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{8,11}|[0-9a-f]{12,64})"
+    r"(?![\w/-]|\.\w)"
+)
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,7 @@ PATTERNS: list[tuple[str, re.Pattern[str]]] = [
             r"\b\d{1,5} (?:[A-Z]\w+ ){1,3}(?:Street|Road|Lane|Avenue|Square|Drive|Way)\b"
         ),
     ),
+    ("id", HANDLE),
     ("quoted", re.compile(r'"([^"\n]{1,400})"|“([^”\n]{1,400})”|„([^“”"\n]{1,400})[“”"]')),
     ("quoted", re.compile(r"»([^«\n]{1,400})«|«([^»\n]{1,400})»|`([^`\n]{1,400})`")),
     ("quoted", re.compile(r"(?<!\w)['‘‚]([^'’‘\n]{2,400})['’‘](?!\w)")),

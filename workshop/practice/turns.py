@@ -25,16 +25,19 @@ from .say import (
     is_the_count,
     is_the_list,
     no_tool,
+    question_of,
     say,
     urls,
     without_targets,
 )
-from .slots import name_tokens
+from .slots import SMALL, name_tokens
 from .spot import spot
+from .stored import handle_parameter, handles_in, reads
 from .view import View, look, sources_of
-from .words import content, keys, matched
+from .words import content, keys, matched, stem
 
 MOST_STEPS = 8
+MOST_READS = 2  # of one stored text, each with another query
 NEAR = 0.15  # of a score: what suits about as well as the best
 READING = frozenset(
     ["read", "fetch", "get", "open", "view", "show", "expand", "load", "download", "describe"]
@@ -141,6 +144,8 @@ class Planner:
     # The first turn
 
     def first(self) -> list[tuple[str, JSON]]:
+        if self.about_stored():
+            return self.read_on()
         if not self.ranked or self.out_of_reach():
             self.said = no_tool(self.view)
             return []
@@ -154,6 +159,15 @@ class Planner:
                 return [(helper.tool.name, helper.filled.arguments)]
         self.said = ask_back(self.view, top) if self.fits(top) else no_tool(self.view)
         return []
+
+    def about_stored(self) -> bool:
+        """Does the request ask about a stored text that it names, or that earlier turns hold?"""
+        if intent(self.view.request).kinds or not self.read_on():
+            return False
+        if handles_in(self.view.request):
+            return True
+        own = any(one.complete and one.filled.evidence >= 0.5 for one in self.near(NEAR))
+        return choose.asks(self.view.request) and not own
 
     def out_of_reach(self) -> bool:
         """Is a change ordered that no tool makes? What there is of it to read is no answer then."""
@@ -179,7 +193,11 @@ class Planner:
         """A reading tool that can be called now and may give what the goal lacks."""
         wanted = set().union(*(name_tokens(name) for name in goal.filled.missing))
         wanted -= {"id", "ids", "number", "key", "handle", "ref", "the", "path"}
-        wanted = wanted or set(name_tokens(goal.tool.name)[1:])
+        nouns = set(name_tokens(goal.tool.name)[1:])
+        return self.lookup(goal, wanted or nouns) or self.lookup(goal, nouns)
+
+    def lookup(self, goal: Candidate, wanted: set[str]) -> Candidate | None:
+        """The best tool that lists or finds what is wanted, or that names the goal."""
         for one in self.ranked:
             if one.tool.name == goal.tool.name or not one.complete or choose.writes(one.tool):
                 continue
@@ -293,7 +311,9 @@ class Planner:
             if not view.called(goal.tool.name):
                 if goal.complete and not view.made(goal.tool.name, goal.filled.arguments):
                     return [(goal.tool.name, goal.filled.arguments)]
-                self.said = ask_back(view, goal)
+                more = self.read_on() if last.handle else []
+                self.said = "" if more else ask_back(view, goal)
+                return more
             return []
         if goal is not None and self.asked_for(goal, last):
             return []
@@ -307,8 +327,53 @@ class Planner:
         if last.empty or last.error:
             return self.other_way(last)
         if not self.answered():
-            return self.deeper(last)
+            return self.read_on() if last.handle else self.deeper(last)
         return []
+
+    def read_on(self) -> list[tuple[str, JSON]]:
+        """More of a stored text by its handle: what fits the question, then what fits its words."""
+        handle = self.view.handle()
+        read = sum(reads(result.call.arguments) == handle for result in self.view.results)
+        for tool in self.request.tools if handle and read < MOST_READS else ():
+            name = handle_parameter(tool)
+            if name is None or choose.writes(tool):
+                continue
+            place = self.place(tool, name)
+            if set(tool.parameters.get("required", [])) - {name} - set(place):
+                filled = fill(tool, self.sources)
+                if set(filled.missing) - {name}:
+                    continue
+                place = {**filled.arguments, **place}
+            for more in self.searches(tool, name, place):
+                call = {name: handle, **place, **more}
+                if not self.view.made(tool.name, call):
+                    return [(tool.name, call)]
+        return []
+
+    def searches(self, tool: Tool, handle: str, place: JSON) -> list[JSON]:
+        """What a stored text is searched by: the question as it was asked, then its words."""
+        properties = tool.parameters.get("properties", {})
+        names = [name for name in properties if name != handle and _is_search(name)]
+        if not names or (place and not choose.asks(self.view.request)):
+            return [{}]  # read it as it stands
+        words = " ".join(content(without_targets(self.view)))
+        queries = dict.fromkeys([question_of(self.view), words])
+        return [{names[0]: query} for query in queries if query]
+
+    def place(self, tool: Tool, handle: str) -> JSON:
+        """A part or a place that the request names: `part 3`, `from character 12000 on`."""
+        found: JSON = {}
+        for name, schema in tool.parameters.get("properties", {}).items():
+            if not isinstance(schema, dict) or schema.get("type") not in ("integer", "number"):
+                continue
+            told = " ".join([*name_tokens(name), str(schema.get("description", ""))])
+            named = [stem(word) for word in content(told) if word not in SMALL | {handle}]
+            for hit in re.finditer(
+                r"([^\W\d_]+)\.? (?:no\.? |nr\.? )?(\d{1,9})\b", self.view.request
+            ):
+                if stem(hit[1]) in named:
+                    found.setdefault(name, int(hit[2]))
+        return dict(list(found.items())[:1])
 
     def asked_for(self, goal: Candidate, last: Result) -> bool:
         """Is the last result the very list, or the very count, that the request is after?"""
@@ -364,7 +429,8 @@ class Planner:
         view, last = self.view, self.view.results[-1]
         tool = self.tools.get(last.call.name)
         deed = choose.verb(tool) if tool is not None else ""
-        if deed == "list" and choose.LISTS.search(view.request):
+        listed = deed == "list" and choose.LISTS.search(view.request)
+        if listed and tool is not None and not choose.beside(tool, view.request):
             return True
         quoted = [find.value for find in spot(view.request, view.today) if find.kind == "quoted"]
         if any(value in quoted for value in last.call.arguments.values()):
@@ -375,6 +441,8 @@ class Planner:
             return False
         asked = without_targets(view)
         found = found_in(view, asked, self.mind)
+        if last.handle:  # a digest must answer well; after a second look what is near will do
+            return found.cover >= (0.3 if reads(last.call.arguments) else 0.9)
         # A text that was stored away is there in part: it must answer better to be enough.
         part = any("handle" in item for item in last.items) and bool(self.readers())
         enough = found.cover >= (0.75 if part else 0.5)

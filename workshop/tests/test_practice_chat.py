@@ -892,10 +892,15 @@ def test_the_endpoints_count_is_within_a_tenth_of_the_agents_estimate() -> None:
 
 
 def test_another_process_gives_the_same_answer(endpoint: Endpoint) -> None:
+    digest = (
+        "[art_3f9c2b7e41d0]\nSentences:\n@9 The seal is violet.\n@80 The box is oak.\n@99 It rains."
+    )
+    read = asked("Welche Farbe hat das Siegel? Siehe northwind.example/handbook")
+    read = replied(read, says(endpoint, read, tools=WEB), digest)
     bodies = [
         {"model": "practice-chat", "messages": asked(text), "tools": TOOLS}
         for text, _, _ in REQUESTS[:4]
-    ] + [{"model": "practice-chat", "messages": HELLO}]
+    ] + [{"model": "practice-chat", "messages": messages} for messages in (HELLO, read)]
     code = (
         "import json, sys\nfrom workshop.practice import chat, conversation\n"
         "from workshop.practice.embeddings import load\nfrom workshop.practice.mind import Mind\n"
