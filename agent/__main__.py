@@ -6,14 +6,12 @@ import json
 import os
 import re
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from agent.errors import AgentError, TraceError
 
 BUDGET_KEYS = ("turns", "tool_calls", "tokens", "seconds")
-EXITS = {"done": 0, "ghosts": 1, "empty_answer": 1, "endpoint": 4}  # 3 for a budget that is spent
 TREE = Path(__file__).resolve().parent.parent  # the folder that holds agent/
 
 
@@ -66,13 +64,37 @@ def main(argv: list[str] | None = None) -> int:
     run = commands.add_parser("run", help="run one card on a request")
     run.add_argument("card")
     ask = commands.add_parser("ask", help="route a request and run its card: a request alone does")
-    for command, function in ((run, run_card), (ask, answer_request)):
+    ask.add_argument("--card", metavar="NAME", help="this one, whoever the concierge would take")
+    for command in (run, ask):
         command.add_argument("request", nargs="+")
         command.add_argument("--registry", type=Path, default=TREE / "registry", metavar="DIR")
         command.add_argument("--json", action="store_true", help="the result as one JSON object")
         command.add_argument("--rescue", action="store_true", help="run calls written as text")
         command.add_argument("--budget", action="append", default=[], type=limit, metavar="KEY=N")
-        command.set_defaults(run=function)
+        command.set_defaults(run=answer_request)
+    put = commands.add_parser("put", help="keep a file in the store, and print its handle")
+    put.add_argument("file", help="- for standard input")
+    put.set_defaults(run=put_artifact)
+    get = commands.add_parser("get", help="write an artifact out, byte for byte")
+    get.add_argument("handle")
+    get.set_defaults(run=get_artifact)
+    outlined = commands.add_parser("outline", help="show the parts of an artifact")
+    outlined.add_argument("handle")
+    outlined.set_defaults(run=show_outline)
+    searched = commands.add_parser("search", help="rank an artifact's sentences by their words")
+    searched.add_argument("handle")
+    searched.add_argument("query")
+    searched.set_defaults(run=search_artifact)
+    digested = commands.add_parser("digest", help="say in 800 tokens what an artifact holds")
+    digested.add_argument("handle")
+    digested.add_argument("request", nargs="?", default="", help="what it is wanted for")
+    digested.set_defaults(run=show_digest)
+    expanded = commands.add_parser("expand", help="read on in an artifact, or find passages in it")
+    expanded.add_argument("handle")
+    expanded.add_argument("--query", default="", help="passages that fit it, by words or vectors")
+    expanded.add_argument("--part", type=int, default=0, help="of this part of the outline alone")
+    expanded.add_argument("--start", type=int, default=0, help="from this place on")
+    expanded.set_defaults(run=expand_artifact)
     shown = commands.add_parser("trace", help="show what happened in a run, the last one or FILE")
     shown.add_argument("file", type=Path, nargs="?")
     shown.set_defaults(run=show_trace)
@@ -155,24 +177,17 @@ def show_nearest(args: argparse.Namespace) -> int:
 
 def show_routes(args: argparse.Namespace) -> int:
     from agent.concierge import as_json, as_text
-    from agent.wiring import home, open_concierge
+    from agent.front_door import report_gap
+    from agent.wiring import open_concierge
 
     concierge = open_concierge(args.registry)
-    log = home() / "gaps.jsonl"
     lines = sys.stdin.buffer if args.request is None else [os.fsencode(args.request)]
     for line in lines:
         route = concierge.route(line.decode(errors="replace"))
         print(json.dumps(as_json(route)) if args.json else as_text(route), flush=True)
         if route.reason:
-            report_gap(log, route, concierge.index.embedder.model)
+            print(report_gap(route, concierge.index.embedder.model), file=sys.stderr)
     return 5 if args.request is not None and route.reason else 0
-
-
-def report_gap(log: Path, route: Any, model: str) -> None:
-    from agent.gaps import log_gap
-
-    said = "logged in" if log_gap(log, route, model) else "warning: cannot be logged in"
-    print(f"{said} {os.path.relpath(log)}", file=sys.stderr)
 
 
 def share(text: str) -> float:
@@ -236,6 +251,12 @@ def say(text: str) -> None:
     print(re.sub(r"[\0-\x08\x0b-\x1f\x7f-\x9f]", " ", text))
 
 
+def write(data: bytes) -> None:
+    """Write bytes out as they are, if there is anything to write them to."""
+    if sys.stdout:
+        sys.stdout.buffer.write(data)
+
+
 def chat_once(args: argparse.Namespace) -> int:
     from agent import chat, settings
     from agent.toolbox import find_card, tools_of
@@ -248,10 +269,6 @@ def chat_once(args: argparse.Namespace) -> int:
     about = " (estimated)" if reply.usage.estimated else ""
     print(f"{reply.usage.input} tokens in, {reply.usage.output} out{about}", file=sys.stderr)
     return 0
-
-
-def run_card(args: argparse.Namespace) -> int:
-    return run_request(args, args.card, as_request(args.request))
 
 
 def limit(text: str) -> tuple[str, float]:
@@ -273,62 +290,89 @@ def as_request(words: list[str]) -> str:
 
 
 def answer_request(args: argparse.Namespace) -> int:
-    from agent.concierge import as_json, as_text
-    from agent.wiring import home, open_concierge
+    from agent.front_door import FrontDoor
+    from agent.progress import Progress
+    from agent.settings import read_settings
+    from agent.trace import hidden
 
-    concierge = open_concierge(args.registry)
-    if len(args.request) > 1 and args.request[0] in concierge.cards:
-        word = args.request[0]
-        mend = f"To run it: python -m agent run {word} …; or put the request in quotes"
-        print(f"error: {word} is a card. {mend}.", file=sys.stderr)
-        return 2
-    request = as_request(args.request)
-    route = concierge.route(request)
-    if route.card:
-        print(f"[concierge] {as_text(route).splitlines()[0]}", file=sys.stderr)
-        return run_request(args, route.card, request)
-    report_gap(home() / "gaps.jsonl", route, concierge.index.embedder.model)
-    print(json.dumps(as_json(route)) if args.json else as_text(route))
-    return 5
+    with Progress(sys.stderr, "looking for an agent") as progress:
+        door = FrontDoor(args.registry, args.budget, args.rescue, progress.log)
+        if args.card is None and len(args.request) > 1 and args.request[0] in door.concierge.cards:
+            word = args.request[0]
+            mend = f"To run it: python -m agent run {word} …; or put the request in quotes"
+            progress.log(f"error: {word} is a card. {mend}.")
+            return 2
+        answer = door.answer(as_request(args.request), args.card)
+    key = read_settings(TREE, os.environ).chat_key.strip()
+    if args.json:
+        print(json.dumps(hidden(answer.as_json(), key)))
+    elif answer.text:
+        say(hidden(answer.text, key))
+    return answer.exit_code
 
 
-def run_request(args: argparse.Namespace, name: str, request: str) -> int:
-    from dataclasses import asdict
-
-    from agent import budget, chat, runner, settings, toolbox, trace, worker
+def open_store() -> Any:
+    from agent.store import Store
     from agent.wiring import home
 
-    model = chat.Chat(settings.read_settings(TREE, os.environ))
-    card = toolbox.find_card(args.registry, name)
-    tools = toolbox.tools_of(card, args.registry)
-    written = trace.Trace(
-        home() / "traces", model.key, card=name, model=model.model, request=request
-    )
+    return Store(home() / "artifacts")
 
-    def watch(event: dict[str, Any]) -> None:
-        written(event)
-        if line := runner.log_line(trace.hidden(event, model.key)):
-            with suppress(OSError):
-                print(trace.hidden(line, model.key), file=sys.stderr)
 
-    meter = budget.Meter(budget.lowered(card.budget, args.budget))
-    hands = worker.Worker(settings.read_names(TREE, os.environ))
-    how: dict[str, Any] = {"watch": watch, "rescue": args.rescue, "meter": meter, "worker": hands}
-    try:
-        result = runner.run_card(card, tools, request, model, **how)
-    finally:
-        written.close()
-    if args.json:
-        shown = {key: value for key, value in asdict(result).items() if key != "messages"}
-        shown = trace.hidden(shown, model.key)
-        print(json.dumps({"card": name, "trace": str(written.path), **shown}))
-    else:
-        found = [
-            f"{name}({given}): {text[:300]}" for name, given, text in map(dict.values, result.found)
-        ]
-        if text := result.answer or "\n".join(found):
-            say(trace.hidden(text, model.key))
-    return EXITS.get(result.status, 3)
+def put_artifact(args: argparse.Namespace) -> int:
+    piped = args.file == "-" and sys.stdin
+    data = sys.stdin.buffer.read() if piped else Path(args.file).read_bytes()
+    print(open_store().put(data))
+    return 0
+
+
+def get_artifact(args: argparse.Namespace) -> int:
+    write(open_store().get(args.handle))
+    return 0
+
+
+def show_outline(args: argparse.Namespace) -> int:
+    from agent.outline import outline
+
+    found = outline(open_store().text(args.handle))
+    say(found.about)
+    for number, part in enumerate(found.parts, 1):
+        say(f"{number:3} {part.start:8} {part.title}")
+    return 0
+
+
+def search_artifact(args: argparse.Namespace) -> int:
+    from agent.sentences import rank
+
+    text = open_store().text(args.handle)
+    found = rank(text, args.query)
+    for i in found.best()[:5]:
+        start, end = found.spans[i]
+        say(f"{found.scores[i]:5.1f} {start:8} {text[start:end]}")
+    print(f"the best holds {found.cover:.0%} of the query's weight", file=sys.stderr)
+    return 0 if found.scores else 1
+
+
+def show_digest(args: argparse.Namespace) -> int:
+    from agent.digest import digest
+
+    say(digest(open_store().text(args.handle), as_request([args.request]), args.handle))
+    return 0
+
+
+def expand_artifact(args: argparse.Namespace) -> int:
+    from agent.expand import expand, read_on
+    from agent.wiring import home, make_embedder
+
+    text = open_store().text(args.handle)
+    if query := as_request([args.query]).strip():
+        embedder = make_embedder(home() / "vectors" / args.handle)
+        say(expand(text, args.handle, query, args.part, args.start, embedder))
+        return 0
+    said, found = read_on(text, args.handle, args.part, args.start)
+    if sys.stderr:
+        print(said, file=sys.stderr)
+    write(found.encode("utf-8", "surrogateescape"))  # to the letter
+    return 0
 
 
 def show_trace(args: argparse.Namespace) -> int:
@@ -352,6 +396,7 @@ def show_trace(args: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
+    sys.stderr = sys.stderr or io.StringIO()  # closed: what goes to None is printed on stdout
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may know fewer letters than a model
         sys.stdout.reconfigure(errors="replace")
     sys.exit(main())

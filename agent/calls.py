@@ -18,6 +18,7 @@ PARAMETER = re.compile(
 )
 
 
+EXPAND = "expand"  # the tool that comes with a digest
 SCALAR = (str, int, float, type(None))
 
 
@@ -46,7 +47,8 @@ def read(call: Call, tools: dict[str, Tool]) -> Reading:
     arguments, wrong = parse(call.arguments)
     kept = Call(call.id, name, "{}" if wrong else call.arguments)  # broken ones never (hud-python)
     if not tool:
-        there = ", ".join(list(tools)[:5])
+        named = [name for name in tools if name != EXPAND][:5]
+        there = ", ".join([*named, EXPAND] if EXPAND in tools else named)
         said = f"there is no tool {call.name[:64]!r}. There are: {there or 'none'}."
         return Reading(kept, outcome=Outcome("ghost", said))
     outcome = Outcome("unparsable", wrong) if wrong else None

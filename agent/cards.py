@@ -19,6 +19,14 @@ class Budget:
 
 
 @dataclass(frozen=True)
+class Keep:
+    """Which results of tools go to the store."""
+
+    above: int = 1_000  # tokens: longer ones
+    digest: int = 800  # tokens of what stands in the conversation instead
+
+
+@dataclass(frozen=True)
 class Card:
     """One agent. A tool is the name of a function, or a definition that nobody has written yet."""
 
@@ -28,14 +36,17 @@ class Card:
     prompt: str
     tools: tuple[str | dict[str, Any], ...]
     budget: Budget
+    artifacts: Keep = Keep()
 
 
 def make_card(data: dict[str, Any]) -> Card:
-    """A card from its six keys. Keys that start with `x-` are the author's own."""
-    kept = {key: data[key] for key in Card.__dataclass_fields__}
+    """A card from its keys. Keys that start with `x-` are the author's own."""
+    kept = {key: data[key] for key in Card.__dataclass_fields__ if key in data}
     limits = {key: data["budget"][key] for key in Budget.__dataclass_fields__}
     lists = {"examples": tuple(data["examples"]), "tools": tuple(data["tools"])}
-    return Card(**{**kept, **lists, "budget": Budget(**limits)})
+    rule = data.get("artifacts", {})
+    keep = Keep(**{key: rule[key] for key in Keep.__dataclass_fields__ if key in rule})
+    return Card(**{**kept, **lists, "budget": Budget(**limits), "artifacts": keep})
 
 
 def read_card(path: Path) -> Card:

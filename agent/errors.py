@@ -41,3 +41,7 @@ class ToolError(AgentError):
 
 class TraceError(AgentError):
     """A file that is no trace."""
+
+
+class StoreError(AgentError):
+    """An artifact that is not there, is damaged, or could not be kept."""

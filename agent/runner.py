@@ -5,13 +5,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
+from agent.artifacts import Artifacts
 from agent.budget import Meter, Spent, size_of
-from agent.calls import Reading, read, text_call
+from agent.calls import EXPAND, Reading, read, text_call
 from agent.cards import Card
 from agent.chat import Call, Chat, Reply, Usage
-from agent.errors import EndpointError, LateError
+from agent.deadline import within
+from agent.errors import EndpointError, LateError, StoreError
 from agent.tokens import estimate, estimate_tools
 from agent.tools import Outcome, Tool, call, invoke
 from agent.worker import Worker
@@ -53,10 +56,12 @@ class Runner:
         rescue: bool = False,  # run calls that are written as text
         meter: Meter | None = None,
         worker: Worker | None = None,
+        artifacts: Artifacts | None = None,  # None: a long result is cut
     ) -> None:
         self.chat, self.watch, self.rescue = chat, watch, rescue
         self.meter, self.worker = meter or Meter(), worker or Worker({})
         self.tools = {tool.name: tool for tool in tools}
+        self.artifacts, self.request = artifacts, ""
         self.messages: list[dict[str, Any]] = []
         self.size = estimate_tools([tool.definition for tool in tools])  # of a request, in tokens
         self.replies: list[Reply] = []
@@ -69,6 +74,7 @@ class Runner:
         """Ask until a reply calls nothing: that is the answer. EndpointError if none comes."""
         for message in messages:
             self.add(message)
+        self.request = messages[-1]["content"] if messages else ""
         if any(tool.source for tool in self.tools.values()):
             with suppress(OSError):  # the first call will say so
                 self.worker.start()  # while the model thinks
@@ -86,6 +92,12 @@ class Runner:
     def add(self, message: dict[str, Any]) -> None:
         self.messages.append(message)
         self.size += size_of(message)
+        if self.artifacts and message["role"] in ("system", "user"):  # ours and the user's alone
+            self.artifacts.admit(message["content"])
+        if self.artifacts and self.artifacts.handles and EXPAND not in self.tools:
+            tool = self.artifacts.tool(self.meter.seconds_left)
+            self.tools[EXPAND] = tool  # there exactly when there is something to read
+            self.size += estimate_tools([tool.definition])
 
     def last_word(self, limit: str) -> Result:
         """One request more, out of what was kept for it. Calls in its reply are not run."""
@@ -163,14 +175,31 @@ class Runner:
         self.counts["repaired"] += reading.repaired
         if outcome.kind in self.counts:
             self.counts[outcome.kind] += 1
-        text = self.meter.cut(outcome.text)
+        mine = reading.call.name == EXPAND  # what comes from the store does not go there again
+        text, handle = (outcome.text, None) if mine else self.keep(outcome.text)
+        text = text if mine or handle else self.meter.cut(text)  # both are short, and have places
         if outcome.kind == "ok":
             self.found.append(
                 {"name": reading.call.name, "arguments": asked.arguments, "text": text}
             )
-        shown = {"name": asked.name, "arguments": asked.arguments, "text": outcome.text}
+        shown: dict[str, Any] = {"name": asked.name, "arguments": asked.arguments}
+        shown["text"] = outcome.text
+        if handle:  # the store has the whole
+            shown |= {"text": text, "characters": len(outcome.text), "handle": handle}
         self.watch({"event": "call", "kind": outcome.kind, **shown})
         return {"role": "tool", "tool_call_id": reading.call.id, "content": text}
+
+    def keep(self, text: str) -> tuple[str, str | None]:
+        """What the conversation gets of a result, and the handle of the whole, if it is kept."""
+        if not self.artifacts or self.artifacts.short(text):
+            return text, None
+        work = partial(self.artifacts.keep, text, self.request)
+        try:
+            return within(self.meter.seconds_left(), work, lambda: None)
+        except (StoreError, TimeoutError) as error:  # a full disk ends no run
+            said = str(error) or "there was no time to digest a long result"
+            self.watch({"event": "warning", "text": said})
+            return text, None
 
     def execute(self, reading: Reading) -> Outcome:
         assert reading.tool
@@ -220,7 +249,9 @@ def log_line(event: dict[str, Any]) -> str | None:
         return f"{turn}, {event.get('tokens', '?')} of {event.get('of', '?')} tokens"
     if event["event"] == "call":
         called = "".join(c for c in f"{event['name']}({event['arguments']})" if c.isprintable())
-        return f"[runner] {called[:100]}: {event['kind']}, {len(event['text'])} characters"
+        size = event.get("characters", len(event["text"]))
+        kept = f", kept as {event['handle']}" if "handle" in event else ""
+        return f"[runner] {called[:100]}: {event['kind']}, {size} characters{kept}"
     if event["event"] == "warning":
         return f"[runner] warning: {event['text']}"
     if event["event"] == "end" and event["status"] != "done":

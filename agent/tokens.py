@@ -16,13 +16,16 @@ from typing import Any
 # the length of the text and no faster.
 PIECE = re.compile(
     r"""
-    (?P<blob>(?<![a-zA-Z])(?=(?:[a-zA-Z+/_-]{0,20}\d){2})(?=[a-z\d+/_-]{0,40}[A-Z])[a-zA-Z\d+/_-]{40,})
+    (?P<blob>(?<![a-zA-Z])(?=(?:[a-zA-Z+/_-]{0,20}\d){2})(?=[a-z\d+/_-]{0,40}[A-Z])[a-zA-Z\d+/_-]{40,}
+      |(?:\ |(?<![a-zA-Z\d]))(?:[A-Z]{24,}|[a-z\d]{40,}))
   | (?P<word>(?:[^\w\r\n]|_)?[a-zß-öø-ɏ]+)                  # " word", "_word", ".word"
   | (?P<title>(?:[^\w\r\n]|_)?[A-ZÀ-ÖØ-Þ][a-zß-öø-ɏ]+)      # " Word", also "Case" of camelCase
   | (?P<upper>(?:[^\w\r\n]|_)?[A-ZÀ-ÖØ-Þ]+(?![a-zß-öø-ɏ]))  # " WORD"
   | (?P<digits>\d{1,3})
   | (?P<cjk>\ ?[\u2e80-\ud7ff\uf900-\ufaff\uff00-\uffef]+)  # Chinese, Japanese, Korean
-  | (?P<emoji>[\U00010000-\U0010ffff]+)
+  | (?P<emoji>[\U0001f000-\U0001faff]+)
+  | (?P<rare>\ ?(?:[\u0250-\u036f\u0f00-\u0fff\u1200-\u177f\u1800-\u1cff\u2580-\u259f]
+      |[\u2800-\u28ff\ua000-\uabff\U00010000-\U0010ffff])+)
   | (?P<other>[^\w\r\n]?[^\W\d_]+)                          # letters of other scripts
   | (?P<ruler>\ ?(?P<same>[^\w\s]|_)(?P=same){3,})         # "======"
   | (?P<marks>\ ?(?:[^\w\s]|_)+[\r\n/]*)                    # '":{"', ");\n"
@@ -43,6 +46,7 @@ PRICE = {  # base, free, rate
     "other": (1, 3, 0.27),
     "ruler": (1, 16, 0.02),
     "emoji": (0, 0, 2),
+    "rare": (0, 0, 3),  # scripts and signs that a vocabulary spells byte by byte
     "marks": (1, 3, 0.5),
     "space": (1, 80, 0.06),
 }

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from agent.cards import Card, read_registry
-from agent.errors import CardError
+from agent.errors import CardError, ToolError
 from agent.tools import Tool, load_tool
 
 
@@ -20,6 +20,8 @@ def find_card(registry: Path, name: str) -> Card:
 
 def tools_of(card: Card, registry: Path) -> list[Tool]:
     """The card's tools, in its order. ToolError if one that it names is not there."""
+    if "expand" in [tool if isinstance(tool, str) else tool["name"] for tool in card.tools]:
+        raise ToolError(f"{card.name}: the tool expand is the store's own. Take another name.")
     path = registry / "tools" / f"{card.name.replace('-', '_')}.py"
     return [
         load_tool(path, tool) if isinstance(tool, str) else Tool(**tool, function=refuse)

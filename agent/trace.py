@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ class Trace:
     It holds what the model and the tools said, and is readable by its owner alone.
     """
 
-    def __init__(self, folder: Path, key: str, **about: Any) -> None:
+    def __init__(
+        self, folder: Path, key: str, warn: Callable[[str], None] | None = None, **about: Any
+    ) -> None:
         now = datetime.now(UTC)
         self.path = folder / f"{now:%Y%m%dT%H%M%S.%f}-{os.getpid()}.jsonl"
-        self.key, self.began = key, time.monotonic()
+        self.key, self.warn, self.began = key, warn, time.monotonic()
         self.file: int | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +48,8 @@ class Trace:
             self.give_up(error)
 
     def give_up(self, error: OSError) -> None:
-        print(f"warning: no trace is written ({error})", file=sys.stderr)
+        said = f"warning: no trace is written ({error})"
+        self.warn(said) if self.warn else print(said, file=sys.stderr)
         self.close()
 
     def close(self) -> None:

@@ -22,10 +22,14 @@ TREE = Path(__file__).resolve().parent.parent  # the folder that holds agent/
 def build_index(registry: Path) -> Index:
     """All cards' examples, each owned by its card."""
     pairs = [(text, card.name) for card in read_registry(registry) for text in card.examples]
+    return Index.build(pairs, make_embedder(home() / "vectors"))
+
+
+def make_embedder(folder: Path) -> Embedder:
+    """The embedder of the settings. It keeps vectors in the folder."""
     settings = read_settings(TREE, os.environ)
     prefixes = settings.query_prefix, settings.passage_prefix
-    embedder = Embedder(settings.embed_model, *prefixes, Client(settings).embed)
-    return Index.build(pairs, cached(embedder, home() / "vectors"))
+    return cached(Embedder(settings.embed_model, *prefixes, Client(settings).embed), folder)
 
 
 def open_concierge(registry: Path) -> Concierge:

@@ -22,18 +22,15 @@ def estimate_tools(tools: list[dict[str, Any]]) -> int:
 
 
 def card(number: int) -> dict[str, Any]:
-    """A card with five tools, longer from card to card."""
+    """A card with five tools, longer from card to card. What few of them have is read faster."""
+    size = {"größe": {"type": "string", "description": "Maß in Metern."}}
     return {
         "name": f"helper-{number:02}",
         "tools": [
             {
                 "name": f"tool_{number}_{tool}",
                 "description": "Looks an entry up. " * (1 + number // 4),
-                "parameters": {
-                    "type": "object",
-                    "properties": {"größe": {"type": "string", "description": "Maß in Metern."}},
-                    "required": ["größe"],
-                },
+                "parameters": {"type": "object", "properties": {} if tool else size},
             }
             for tool in range(5)
         ],
