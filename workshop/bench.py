@@ -41,7 +41,14 @@ def main(root: Path, words: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="just bench")
     parser.add_argument("--json", action="store_true", help="the same for machines")
     args = parser.parse_args(words)
-    rows = [*routes(root), *turns(root), *starting(root), *line(root), *checks(root)]
+    rows = [
+        *routes(root),
+        *turns(root),
+        *digests(root),
+        *starting(root),
+        *line(root),
+        *checks(root),
+    ]
     if args.json:
         print(json.dumps([asdict(row) for row in rows]))
         return DONE
@@ -102,6 +109,19 @@ def turns(root: Path) -> list[Row]:
     return [
         Row("a tool turn, of 100", ours, "the barest loop of httpx", ours / bare, 1.5),
         Row("a run's first turn, its worker's start", first, "", None, None),
+    ]
+
+
+def digests(root: Path) -> list[Row]:
+    """A digest of the long page and of larger texts, against splitting their words once."""
+    if not (root / "agent" / "digest.py").exists():
+        return []
+    words = [sys.executable, "-m", "workshop.measure.growth", "--json"]
+    out = subprocess.run(words, cwd=root, capture_output=True, check=True).stdout
+    against = "splitting its words once"
+    return [
+        Row(f"a digest of {size:,} characters", spent, against, spent / base, None)
+        for size, spent, base in json.loads(out)
     ]
 
 

@@ -23,6 +23,7 @@ import yaml
 REGISTRY = Path(__file__).resolve().parents[2] / "registry"
 CATALOGUE = REGISTRY / "catalogue"
 CALIBRATION = REGISTRY / "eval" / "calibration.jsonl"
+ABC = REGISTRY.parent / "scripts" / "08_abc.yaml"  # its form and its answers: test_abc_rows.py
 
 CARD_KEYS = {"name", "description", "examples", "prompt", "tools", "budget"}
 ROW_KEYS = {"text", "card", "kind", "lang"}
@@ -78,6 +79,11 @@ def eval_files() -> list[Path]:
 @functools.cache
 def rows_of(path: Path) -> tuple[Row, ...]:
     return tuple(json.loads(line) for line in path.read_text("utf-8").splitlines())
+
+
+@functools.cache
+def abc_rows() -> tuple[Row, ...]:
+    return tuple(yaml.load(ABC.read_bytes(), Loader=LOADER)["rows"])
 
 
 def held_out_rows() -> tuple[Row, ...]:
@@ -280,9 +286,9 @@ def test_every_card_has_the_six_keys_and_the_name_of_its_file() -> None:
     assert wrong == {}
 
 
-def test_no_card_uses_anchors_tags_or_a_key_twice() -> None:
+def test_no_yaml_file_uses_anchors_tags_or_a_key_twice() -> None:
     wrong = []
-    for path in card_files():
+    for path in [*card_files(), ABC]:
         text = path.read_text("utf-8")
         for event in yaml.parse(text, Loader=LOADER):
             if getattr(event, "anchor", None) or getattr(event, "tag", None):
@@ -430,7 +436,8 @@ def test_every_card_is_asked_for_in_both_languages(calibration: bool) -> None:
 
 
 def test_no_row_stands_in_the_eval_set_twice() -> None:
-    seen = Counter(plain(row["text"]) for path in eval_files() for row in rows_of(path))
+    rows = [row for path in eval_files() for row in rows_of(path)]
+    seen = Counter(plain(row["text"]) for row in [*rows, *abc_rows()])
     assert [text for text, count in seen.items() if count > 1] == []
 
 
@@ -449,12 +456,19 @@ def test_no_test_row_is_a_calibration_row_or_nearly_one() -> None:
     assert found == []
 
 
+def test_no_request_of_a_against_b_against_c_is_known_to_a_card_or_the_router() -> None:
+    known = [*examples()]
+    for path in eval_files():
+        known += labelled(path.name, rows_of(path))
+    assert near_copies(labelled("abc", abc_rows()), known) == []
+
+
 # Every text
 
 
 def test_every_file_is_nfc_with_plain_newlines_and_nothing_invisible() -> None:
     wrong = []
-    for path in [*card_files(), *eval_files()]:
+    for path in [*card_files(), *eval_files(), ABC]:
         text = path.read_bytes().decode("utf-8")
         if not unicodedata.is_normalized("NFC", text):
             wrong.append(f"{path.name}: not NFC")
@@ -480,6 +494,7 @@ def test_no_request_or_description_has_stray_whitespace() -> None:
     texts += [(label, tool["description"]) for label, tool in definitions().items()]
     for path in eval_files():
         texts += labelled(path.name, rows_of(path))
+    texts += labelled(ABC.name, abc_rows())
     # A folded scalar (`>`) ends with a newline of YAML's own, which is not stray in a description.
     wrong = [
         f"{label}: {text!r}"
