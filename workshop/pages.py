@@ -1,4 +1,4 @@
-"""Maintainers: run the commands that lessons and the README show, and write their outputs anew."""
+"""Maintainers: run the commands that lessons and pages show, and write their outputs anew."""
 
 from __future__ import annotations
 
@@ -11,20 +11,36 @@ from pathlib import Path
 
 from workshop.errors import Problem
 from workshop.lesson import Lesson, console_commands
-from workshop.line import ensure_built
+from workshop.line import Line, ensure_built
 from workshop.outputs import differences
 from workshop.readme import update
 from workshop.repo import open_repo
 from workshop.series import write
 from workshop.show import added_lines, lesson_path
+from workshop.site import measured
 from workshop.trees import show_stage
 
-README_TOLERANCE = 0.02
+PAGE_TOLERANCE = 0.02
 NOT_RUN = ("just test", "just setup")  # the run itself, and what comes before it
+NOT_RENEWED = ("just edit", "just save")  # here they would act on an edit that is open
 
 
-def refresh(root: Path, words: list[str]) -> int:
-    """Bring the shown outputs of the stages named, or of all and the README, up to date."""
+def own_pages(root: Path) -> list[Path]:
+    """The pages that belong to no stage."""
+    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+
+
+def relinked(text: str, line: Line) -> str:
+    """The text with each link to a stage at that stage's number, which may have moved."""
+    folders = {stage.slug: stage.folder for stage in line.stages}
+    return re.sub(r"(?<=stages/)\d\d-([a-z0-9-]+)(?=/)", lambda m: folders.get(m[1], m[0]), text)
+
+
+def refresh(root: Path, words: list[str], slow: bool = False) -> int:
+    """Bring the shown outputs of the stages named, or of all and the other pages, up to date.
+
+    With `slow`, the measurements that take minutes too.
+    """
     repo = open_repo(root)
     line = ensure_built(repo)
     added = added_lines(repo, line)
@@ -40,9 +56,14 @@ def refresh(root: Path, words: list[str]) -> int:
         count = f"The change, +{added[stage.slug]} lines in agent/"
         write(path, re.sub(r"The change, \+\d+ lines in agent/", count, text).encode())
     if not words:
-        path = root / "README.md"
-        shown = console_commands(path.read_text(encoding="utf-8"))
-        report(root, path, renew(path, shown, root, README_TOLERANCE))
+        for path in own_pages(root):
+            write(path, relinked(path.read_text(encoding="utf-8"), line).encode())
+            shown = console_commands(path.read_text(encoding="utf-8"))
+            report(root, path, renew(path, shown, root, PAGE_TOLERANCE))
+        for one, changed in measured.renew(root, slow):
+            print(f"{one.name}: {'measured anew' if changed else 'same'}")
+        page = root / measured.PAGE
+        write(page, measured.with_tables(root, page.read_text(encoding="utf-8")).encode())
         update(root)
     return 0
 
@@ -51,7 +72,7 @@ def report(root: Path, path: Path, count: int) -> None:
     print(
         f"{path.relative_to(root)}: {count} outputs renewed"
         if count
-        else f"{path.parent.name}: same"
+        else f"{path.parent.name if path.name == 'lesson.md' else path.name}: same"
     )
 
 
@@ -80,6 +101,8 @@ def renew(path: Path, shown: list[tuple[str, str]], tree: Path, tolerance: float
     text, count = path.read_text(encoding="utf-8"), 0
     for command, output in shown:
         if not output or command in NOT_RUN or "...\n" in output:
+            continue
+        if command.startswith(NOT_RENEWED):
             continue
         out, _ = printed(command, tree)
         if not out.strip():

@@ -32,6 +32,15 @@ def test_a_patch_asks_for_all_later_stages(course: Course) -> None:
     assert len(stages) > 1
 
 
+def test_a_page_asks_for_the_tests_of_pages(course: Course) -> None:
+    (course.root / "docs").mkdir()
+    (course.root / "docs" / "page.md").write_text("A page.\n", encoding="utf-8")
+    found = what_changed(course.root)
+    names = ("test_docs", "test_lessons", "test_site", "test_site_browser")
+    assert found.tests == [f"workshop/tests/{name}.py" for name in names]
+    assert found.stages == []
+
+
 def test_the_workshop_asks_for_everything(course: Course) -> None:
     (course.root / "workshop" / "new.py").write_text("x = 1\n")
     found = what_changed(course.root)
