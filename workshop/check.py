@@ -23,6 +23,7 @@ LINTERS = {
 # Two at a time, on a machine of two cores; tests that share a fresh clone stay on one of them.
 PYTEST = ("pytest", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider", "--durations", "5")
 TESTS = "workshop/tests"
+SITE_TESTS = {f"{TESTS}/test_site.py", f"{TESTS}/test_site_browser.py"}
 STAGES = "TINY_TEST_STAGES"  # numbers, with commas: the only stages that the gate looks at
 
 
@@ -81,11 +82,14 @@ def what_changed(root: Path) -> Changed:
         if stage:
             tests |= {f"{TESTS}/test_stages.py", f"{TESTS}/test_lessons.py"}
             number = int(stage[1])
+            tests |= SITE_TESTS
             stages |= set(range(number, last + 1) if stage[2] == "change.patch" else [number])
         elif name.startswith(f"{TESTS}/test_"):
             tests.add(name)
-        elif name == "README.md":
-            tests.add(f"{TESTS}/test_lessons.py")
+        elif name == "README.md" or re.fullmatch(r"docs/[^/]+\.md", name):
+            tests |= {f"{TESTS}/test_lessons.py", f"{TESTS}/test_docs.py", *SITE_TESTS}
+        elif name.startswith(("docs/", "workshop/site/")):
+            tests |= SITE_TESTS
         elif name.split("/")[0] in TREE_PATHS or name == "stages/line.lock":
             tests |= {f"{TESTS}/test_stages.py", f"{TESTS}/test_registry.py"}
             stages.add(last)
@@ -104,7 +108,8 @@ def call(root: Path, *words: str, **extra: str) -> int:
     """A Python tool of the environment, with nothing of the caller's that could mislead it."""
     dropped = ("PYTHONPATH", "PYTHONHOME", "PYTHONSAFEPATH", "VIRTUAL_ENV", "PYTEST_ADDOPTS")
     env = {k: v for k, v in os.environ.items() if k not in dropped and not k.startswith("TINY_")}
-    env |= {"PYTHONDONTWRITEBYTECODE": "1", **extra}
+    # The tests take all cores already. NumPy's threads would wait for each other by spinning.
+    env |= {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1", **extra}
     python = str(root / ".venv" / "bin" / "python")
     return subprocess.run([python, "-s", "-m", *words], cwd=root, env=env, check=False).returncode
 

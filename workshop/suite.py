@@ -12,11 +12,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Protocol
 
 from workshop.git import Git
 from workshop.line import Line, Stage
@@ -66,6 +66,31 @@ class Report:
         return [one for one in self.outcomes if one.outcome == "failed"]
 
 
+class Process(Protocol):
+    """What a run needs of its process, which is the first of a session of its own."""
+
+    pid: int
+
+    def wait(self, timeout: float | None = None) -> int: ...
+
+
+class Start(Protocol):
+    """Begins a command in a folder, with an environment; what it says goes to a file."""
+
+    def __call__(
+        self, command: Sequence[str], folder: Path, env: Mapping[str, str], said: IO[bytes]
+    ) -> Process: ...
+
+
+def start_process(
+    command: Sequence[str], folder: Path, env: Mapping[str, str], said: IO[bytes]
+) -> Process:
+    return subprocess.Popen(
+        command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=said,
+        stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+
+
 def point_order(outcome: Outcome) -> int:
     """Where a test's point stands in the lesson: Task 3 is 3, and the contract comes after all."""
     found = re.match(r"Task (\d+)", outcome.point)
@@ -81,6 +106,7 @@ def run_tests(
     stop: threading.Event | None = None,
     first: bool = False,
     touches: Sequence[str] = (),
+    start: Start = start_process,
 ) -> Report:
     """Run a tree's tests, all or the files named. AssertionError if another `agent` was tested.
 
@@ -116,7 +142,7 @@ def run_tests(
         command = [sys.executable, "-s", "-m", "pytest", *words, *flags, *(tests or ["tests"])]
         said = Path(scratch) / "output"
         limits = Limits(seconds * scale, 3 * each * scale, report, stop or threading.Event())
-        code = run_bounded(command, tree, env, said, limits)
+        code = run_bounded(command, tree, env, said, limits, start)
         output = last_part(said)
         facts = read_facts(report)
     outcomes = [Outcome(**fact) for fact in facts if "test" in fact]
@@ -162,14 +188,16 @@ class Limits:
 
 
 def run_bounded(
-    command: list[str], folder: Path, env: dict[str, str], said: Path, limits: Limits
+    command: list[str],
+    folder: Path,
+    env: dict[str, str],
+    said: Path,
+    limits: Limits,
+    start: Start,
 ) -> int | None:
     """Run a command until it ends or a limit is reached. Then None. What it started ends too."""
     with said.open("wb") as file:
-        child = subprocess.Popen(
-            command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=file,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+        child = start(command, folder, env, file)
         begun = time.monotonic()
         try:
             while not limits.reached(begun):

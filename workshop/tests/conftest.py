@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from workshop.tests.course import Course, make
+from workshop.tests.course import HERE, Course, make
 
 
 @pytest.fixture(scope="session")
@@ -34,4 +36,25 @@ def shared(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     (base / "home").mkdir()
     shutil.copytree(template, base / "course", symlinks=True)
     yield Course(base / "course", base / "home")
+    shutil.rmtree(base)
+
+
+@dataclass(frozen=True)
+class Site:
+    """The site as it was built once for all tests, what was said, and the seconds of one core."""
+
+    folder: Path
+    said: list[str]
+    seconds: float
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The site of this checkout, from nothing. Tests that use it share a process."""
+    from workshop.site.build import build
+
+    base = tmp_path_factory.mktemp("site")
+    begun = time.process_time()
+    said = build(HERE, base / "site", base / "scratch")
+    yield Site(base / "site", said, time.process_time() - begun)
     shutil.rmtree(base)

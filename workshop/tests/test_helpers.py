@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from workshop.suite import Report, run_tests
+from workshop.suite import Report, run_tests, start_process
+from workshop.tests.warm import USABLE, Warm
 
 ROOT = Path(__file__).resolve().parents[2]
 AGENT = """
@@ -194,3 +195,47 @@ def test_only_the_first_failure_in_the_lessons_order_is_looked_for(tmp_path: Pat
     ran = [(one.point, one.outcome) for one in report.outcomes]
     assert ran == [("Task 1: a.", "passed"), ("Task 2: b.", "failed")]
     assert len(run_tests(tmp_path).failed) == 2
+
+
+STATE = """import multiprocessing, os, sys
+
+def test_state():
+    '''Task 1.'''
+    loaded = [name for name in sys.modules if name.split(".")[0] in ("agent", "workshop", "tests")]
+    import agent
+    child = multiprocessing.get_context("spawn").Process(target=print)
+    child.start()
+    child.join()
+    rest = {k: v for k, v in os.environ.items() if k not in ("TINY_REPORT", "TINY_HOME")}
+    files = sorted(os.listdir("/proc/self/fd")) if os.path.exists("/proc/self/fd") else []
+    own = os.getsid(0) == os.getpid()
+    read = sys.stdin.buffer.raw.read()
+    state = [loaded, agent.__file__, os.getcwd(), sys.path, sys.argv[0], child.exitcode, own, read]
+    raise AssertionError([*state, files, sorted(rest.items()), sys.flags, sys.getrecursionlimit()])
+
+def test_ends():
+    '''Task 2.'''
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.skipif(not USABLE, reason="the gate does not fork here")
+def test_a_run_in_a_fork_is_what_one_of_its_own_is(tmp_path: Path) -> None:
+    files = {
+        "agent/__init__.py": "",
+        "pyproject.toml": (ROOT / "pyproject.toml").read_text(encoding="utf-8"),
+        "tests/test_it.py": STATE,
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    warm = Warm()
+    fresh, forked, again = (
+        run_tests(tmp_path, start=s) for s in (start_process, warm.start, warm.start)
+    )
+    warm.close()
+    assert fresh.code == -9
+    assert len(fresh.failed) == 1
+    assert (fresh.outcomes, fresh.cuts) == (forked.outcomes, forked.cuts)
+    assert (again.code, again.outcomes) == (fresh.code, fresh.outcomes)
+    assert forked.code == fresh.code

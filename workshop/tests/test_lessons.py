@@ -1,4 +1,4 @@
-"""Every command that a lesson or the README shows runs in a fresh clone; outputs are compared."""
+"""Every command that a lesson or a page shows runs in a fresh clone; outputs are compared."""
 
 from __future__ import annotations
 
@@ -13,12 +13,19 @@ from workshop.git import Git
 from workshop.lesson import Lesson, console_commands
 from workshop.line import Stage, read_line
 from workshop.outputs import differences
-from workshop.pages import NOT_RUN, README_TOLERANCE, printed
+from workshop.pages import NOT_RUN, PAGE_TOLERANCE, own_pages, printed
+from workshop.practice.shelf import NAME as SHELF
 from workshop.readme import with_table
 from workshop.show import lesson_path
+from workshop.site import measured
 
 ROOT = Path(__file__).resolve().parents[2]
 LINE = read_line(ROOT)
+PAGES = [
+    path.relative_to(ROOT).as_posix()
+    for path in own_pages(ROOT)
+    if console_commands(path.read_text(encoding="utf-8"))
+]
 
 
 @pytest.fixture(scope="session")
@@ -48,10 +55,13 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(clone: Path) -> dict[str, str]:
-    """A user's, with nothing set."""
+    """A user's, with nothing set that changes an output."""
     kept = {name: os.environ[name] for name in ("HOME", "LANG", "TMPDIR") if name in os.environ}
     path = os.pathsep.join([os.environ["PATH"], str(clone / "bin")])
-    return {**kept, "PATH": path, "TINY_CLONE": str(clone), "OMP_WAIT_POLICY": "passive"}
+    one = {"OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}  # as workshop/check.py says
+    # Lessons have the same texts embedded again and again: 700 requests, and all examples.
+    shelf = {SHELF: str(clone / ".git" / "practice-shelf")}
+    return {**kept, **one, **shelf, "PATH": path, "TINY_CLONE": str(clone)}
 
 
 def run(clone: Path, here: Path, command: str) -> tuple[str, int]:
@@ -98,11 +108,19 @@ def test_the_table_of_stages_says_what_the_line_holds() -> None:
 
 
 @pytest.mark.xdist_group("clone")
-@pytest.mark.parametrize("page", ["README.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_T50_every_command_of_a_page_prints_what_the_page_shows(page: str, clone: Path) -> None:
     commands = console_commands((ROOT / page).read_text(encoding="utf-8"))
-    assert commands
     for command, shown in commands:
         if command in NOT_RUN:
             continue  # this run; and what the clone was made with
-        hold(clone, clone, command, shown, README_TOLERANCE)
+        hold(clone, clone, command, shown, PAGE_TOLERANCE)
+
+
+@pytest.mark.xdist_group("clone")
+@pytest.mark.parametrize("one", [m for m in measured.there(ROOT) if m.quick], ids=lambda m: m.name)
+def test_T50_what_was_measured_is_what_the_command_prints(
+    one: measured.Measurement, clone: Path
+) -> None:
+    found = one.run(clone, environment(clone))
+    assert measured.differences(one.read(ROOT), found, one.tolerance) == []
