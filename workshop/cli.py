@@ -259,9 +259,7 @@ def pages(root: Path, words: list[str]) -> int:
     parser.add_argument(
         "stages", nargs="*", help="numbers or slugs; none means all, and the other pages"
     )
-    parser.add_argument("--slow", action="store_true", help="measure what takes minutes too")
-    args = parser.parse_args(words)
-    return refresh(root, args.stages, args.slow)
+    return refresh(root, parser.parse_args(words).stages)
 
 
 def bench(root: Path, words: list[str]) -> int:

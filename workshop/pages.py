@@ -36,11 +36,8 @@ def relinked(text: str, line: Line) -> str:
     return re.sub(r"(?<=stages/)\d\d-([a-z0-9-]+)(?=/)", lambda m: folders.get(m[1], m[0]), text)
 
 
-def refresh(root: Path, words: list[str], slow: bool = False) -> int:
-    """Bring the shown outputs of the stages named, or of all and the other pages, up to date.
-
-    With `slow`, the measurements that take minutes too.
-    """
+def refresh(root: Path, words: list[str]) -> int:
+    """Bring the shown outputs of the stages named, or of all and the other pages, up to date."""
     repo = open_repo(root)
     line = ensure_built(repo)
     added = added_lines(repo, line)
@@ -60,7 +57,7 @@ def refresh(root: Path, words: list[str], slow: bool = False) -> int:
             write(path, relinked(path.read_text(encoding="utf-8"), line).encode())
             shown = console_commands(path.read_text(encoding="utf-8"))
             report(root, path, renew(path, shown, root, PAGE_TOLERANCE))
-        for one, changed in measured.renew(root, slow):
+        for one, changed in measured.renew(root):
             print(f"{one.name}: {'measured anew' if changed else 'same'}")
         page = root / measured.PAGE
         write(page, measured.with_tables(root, page.read_text(encoding="utf-8")).encode())

@@ -28,10 +28,7 @@ TIMES = re.compile(r"seconds|_ms$|time")  # keys whose values no two runs share
 
 @dataclass(frozen=True)
 class Measurement:
-    """One file: the command that makes it, how exact it is, and how a page shows it.
-
-    One that takes minutes is not repeated by the tests: `quick` is false.
-    """
+    """One file: the command that makes it, how exact it is, and how a page shows it."""
 
     name: str
     command: tuple[str, ...]
@@ -39,7 +36,6 @@ class Measurement:
     table: Callable[[Any], str]
     plots: Callable[[Any], list[Plot]]
     dropped: tuple[str, ...] = ()
-    quick: bool = True
 
     def file(self, root: Path) -> Path:
         return root / FOLDER / f"{self.name}.json"
@@ -186,19 +182,16 @@ MEASUREMENTS = (
 
 
 def there(root: Path) -> list[Measurement]:
-    """The measurements that this tree has a script for; a slow one, once it was measured."""
-    scripted = [one for one in MEASUREMENTS if (root / one.command[0]).exists()]
-    return [one for one in scripted if one.quick or one.file(root).exists()]
+    """The measurements that this tree has a script for."""
+    return [one for one in MEASUREMENTS if (root / one.command[0]).exists()]
 
 
-def renew(root: Path, slow: bool = False) -> Iterator[tuple[Measurement, bool]]:
-    """Measure anew, with `slow` also what takes minutes, and write what has changed.
+def renew(root: Path) -> Iterator[tuple[Measurement, bool]]:
+    """Measure anew, and write what has changed.
 
     Each measurement, and whether it has changed.
     """
-    for one in MEASUREMENTS:
-        if not (root / one.command[0]).exists() or not (one.quick or slow):
-            continue
+    for one in there(root):
         found, path = one.run(root), one.file(root)
         changed = not path.exists() or bool(differences(one.read(root), found, one.tolerance))
         if changed:

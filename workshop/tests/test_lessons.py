@@ -118,7 +118,7 @@ def test_T50_every_command_of_a_page_prints_what_the_page_shows(page: str, clone
 
 
 @pytest.mark.xdist_group("clone")
-@pytest.mark.parametrize("one", [m for m in measured.there(ROOT) if m.quick], ids=lambda m: m.name)
+@pytest.mark.parametrize("one", measured.there(ROOT), ids=lambda m: m.name)
 def test_T50_what_was_measured_is_what_the_command_prints(
     one: measured.Measurement, clone: Path
 ) -> None:
